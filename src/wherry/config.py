@@ -1,0 +1,45 @@
+"""Settings with their defaults, each stated once and with its unit in the type.
+
+Whatever the database decides (lease ends, retention) is only asked for here, never measured here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+DSN_VARIABLE = "WHERRY_DSN"
+DEFAULT_SCHEMA = "wherry"
+DEFAULT_QUEUE = "default"
+DEFAULT_MAX_ATTEMPTS = 20
+MAX_SNOOZES = 1000
+MAX_RELEASES = 100
+PAYLOAD_LIMIT_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSettings:
+    """How an App's own connections are made and bounded."""
+
+    size: int = 10
+    acquire_timeout: timedelta = timedelta(seconds=10)
+    connect_timeout: timedelta = timedelta(seconds=5)
+    # A peer that vanished without a reset is noticed by the kernel after this.
+    network_timeout: timedelta = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How a worker leases, runs and reports."""
+
+    concurrency: int = 20
+    lease_for: timedelta = timedelta(seconds=30)
+    shutdown_timeout: timedelta = timedelta(seconds=30)
+    poll_every: timedelta = timedelta(seconds=1)
+    # While the listener is proven alive the poll is only a backstop.
+    poll_every_when_listening: timedelta = timedelta(seconds=5)
+    reap_every: timedelta = timedelta(seconds=2)
+    # What would start later than this is left for another worker.
+    prefetch_ahead: timedelta = timedelta(milliseconds=100)
+    batch_size: int = 1000
+    listen: bool = True

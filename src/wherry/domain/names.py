@@ -11,8 +11,8 @@ import re
 
 LONGEST_NAME_BYTES = 63
 
-# In the order in which PostgreSQL's own scanner tries them. An unfinished literal or comment runs to
-# the end of the text, so that nothing behind it is taken for code.
+# In the order in which PostgreSQL's own scanner tries them. An unfinished literal or comment runs
+# to the end of the text, so that nothing behind it is taken for code.
 _TOKEN = re.compile(
     r"""
     (?P<kept>
@@ -59,8 +59,9 @@ def quote_identifier(name: str) -> str:
 
 
 def quote_literal(text: str) -> str:
-    """Return *text* as a string literal that is read the same under either setting of
-    standard_conforming_strings. For scripts that people run; statements bind their parameters.
+    """Return *text* as a string literal, for scripts that people run; statements bind theirs.
+
+    It is read the same under either setting of standard_conforming_strings.
     """
     if "\0" in text:
         raise ValueError(f"the text {text!r} holds a NUL, which PostgreSQL cannot store")

@@ -1,0 +1,59 @@
+"""Reads lengths of time as people pass them: a timedelta, or a plain number of seconds.
+
+Everything is refused by one sentence that names the option, because NaN, True and 2**63 all pass a
+naive `value < 0` check and only hurt much later, in the database.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+from wherry.errors import InvalidOption
+
+# A hundred years. Far beyond any sane wait, and far below where timedelta, timestamptz and a double
+# of microseconds begin to overflow or to lose digits.
+LONGEST = timedelta(days=36_525)
+LONGEST_SECONDS = LONGEST.total_seconds()
+
+
+def seconds_from(
+    value: object, *, option: str, zero_allowed: bool = True, index: int | None = None
+) -> float:
+    """Return *value* (timedelta or seconds) as seconds between 0 and a hundred years.
+
+    Raises InvalidOption naming *option*; *index* is the task's position in a batch.
+    """
+    seconds = number_of_seconds(value)
+    if seconds is None:
+        reason = f"must be a timedelta or a number of seconds, not {type(value).__name__}"
+    elif math.isnan(seconds):
+        reason = "must be a number of seconds, and NaN is none"
+    elif seconds < 0:
+        reason = "must not be negative"
+    elif seconds == 0 and not zero_allowed:
+        reason = "must be longer than zero; leave it out for no limit"
+    elif seconds > LONGEST_SECONDS:
+        reason = f"must be at most {LONGEST.days} days (a hundred years)"
+    else:
+        return seconds
+    raise InvalidOption(option, value, reason, index=index)
+
+
+def number_of_seconds(value: object) -> float | None:
+    """Return *value* as seconds whatever its range (inf if beyond a double), None if not a length.
+
+    True and False are not lengths of time, although Python counts them among the numbers.
+    """
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        try:
+            return float(value)
+        except OverflowError:
+            return -math.inf if value < 0 else math.inf
+    if isinstance(value, float):
+        return float(value)
+    return None

@@ -1,0 +1,74 @@
+-- Finish tasks as succeeded, each only by the holder of its unexpired lease.
+-- takes:   outcomes json array of (id, queue, token, lease_id, result), closed uuid[] (leases whose holder
+--          has nothing left to report)
+-- returns: id, token of those now succeeded; settled_tasks.sql tells of the others
+-- locks:   the tasks, skip locked: one that an open transaction is completing is settled next time
+-- index:   live_pkey, lease_pkey
+with asked as materialized (
+    select o.id, o.queue, o.token, o.lease_id, o.result
+      from json_to_recordset(:outcomes::json) as o (id bigint, queue text, token bigint, lease_id uuid, result json)
+),
+held as materialized (
+    select lease.lease_id, lease.part, lease.worker, lease.split, lease.task_ids
+      from wherry.lease
+     where lease.lease_id in (select asked.lease_id from asked)
+       and lease.expires_at > wherry.now()
+),
+mine as materialized (
+    select live.id, live.queue, held.worker, asked.result
+      from asked
+      join held
+        on held.lease_id = asked.lease_id
+       and (not held.split or asked.id = any (held.task_ids))
+      join wherry.live
+        on live.id = asked.id
+       and live.queue = asked.queue
+     where live.state = 'leased'
+       and live.token = asked.token
+       and live.lease_id = asked.lease_id
+     order by live.id
+       for update of live skip locked
+),
+gone as (
+    delete from wherry.live
+     using mine
+     where live.id = mine.id
+       and live.queue = mine.queue
+    returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.lease_id,
+              live.timeout_seconds, live.ttl_seconds, live.key_ttl_seconds, live.attempts,
+              live.max_attempts, live.priority, live.queue, live.type, live.key, live.tags,
+              live.headers, live.retry, live.payload, live.last_error, mine.worker, mine.result
+),
+kept as (
+    insert into wherry.finished (
+           id, token, created_at, run_after, leased_at, finished_at, keep_until, key_until, lease_id,
+           timeout_seconds, ttl_seconds, key_ttl_seconds, attempts, max_attempts, priority, state, queue,
+           type, worker, key, tags, headers, retry, payload, result, last_error
+    )
+    select gone.id, gone.token, gone.created_at, gone.run_after, gone.leased_at, wherry.now(),
+           greatest(wherry.now() + settings.keep_succeeded, wherry.now() + gone.key_ttl_seconds * interval '1 second'),
+           wherry.now() + gone.key_ttl_seconds * interval '1 second',
+           gone.lease_id, gone.timeout_seconds, gone.ttl_seconds, gone.key_ttl_seconds, gone.attempts,
+           gone.max_attempts, gone.priority, 'succeeded', gone.queue, gone.type, gone.worker, gone.key,
+           gone.tags, gone.headers, gone.retry, gone.payload, gone.result, gone.last_error
+      from gone
+     cross join wherry.settings
+    returning finished.id, finished.token
+),
+closed as (
+    delete from wherry.lease
+     using held
+     where lease.lease_id = held.lease_id
+       and lease.part = held.part
+       and (held.lease_id = any (:closed::uuid[]) or cardinality(held.task_ids) = 1)
+       -- Never trust the holder's count: a task whose lease row is gone would be nobody's.
+       and not exists (
+           select from wherry.live
+            where live.id = any (held.task_ids)
+              and live.queue = lease.queue
+              and live.lease_id = held.lease_id
+              and live.state = 'leased'
+              and live.id not in (select mine.id from mine)
+       )
+)
+select kept.id, kept.token from kept

@@ -1,0 +1,53 @@
+-- Lease the next tasks of one queue to a worker: highest priority first, then the longest ready.
+-- takes:   queue text, types text[] (null: any), limit_tasks integer, limit_last integer (how many of them
+--          may be on their last attempt, in order), worker text, lease_seconds double precision
+-- returns: the tasks as leased, unordered (sort by priority descending, then position)
+-- locks:   the leased rows, skip locked
+-- index:   live_ready, live_pkey
+with due as materialized (
+    select live.id,
+           live.attempts + 1 >= live.max_attempts as is_last
+      from wherry.live
+     where live.queue = :queue::text
+       and live.state = 'ready'
+       and (:types::text[] is null or live.type = any (:types::text[]))
+       and (live.discard_at is null or live.discard_at > wherry.now())
+     order by live.priority desc, live.position
+     limit :limit_tasks::integer
+       for update skip locked
+),
+fit as materialized (
+    select due.id
+      from (select id, is_last, count(*) filter (where is_last) over (rows unbounded preceding) as lasts from due) as due
+     where not due.is_last
+        or due.lasts <= :limit_last::integer
+),
+held as materialized (
+    select gen_random_uuid() as lease_id,
+           array_agg(fit.id) as task_ids
+      from fit
+    having count(*) > 0
+),
+noted as (
+    insert into wherry.lease (lease_id, expires_at, queue, worker, task_ids)
+    select held.lease_id,
+           wherry.now() + :lease_seconds::double precision * interval '1 second',
+           :queue::text,
+           :worker::text,
+           held.task_ids
+      from held
+)
+update wherry.live
+   set state = 'leased',
+       attempts = live.attempts + 1,
+       token = live.token + 1,
+       lease_id = held.lease_id,
+       leased_at = wherry.now()
+  from fit
+ cross join held
+ where live.id = fit.id
+   and live.queue = :queue::text
+returning live.id, live.queue, live.type, live.payload::text, live.priority, live.position, live.attempts,
+          live.max_attempts, live.token, live.lease_id::text, live.run_after, live.created_at,
+          live.leased_at, live.timeout_seconds, live.key, live.tags, live.headers::text, live.retry::text,
+          live.last_error, live.snoozes

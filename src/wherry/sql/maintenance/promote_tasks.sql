@@ -1,0 +1,42 @@
+-- Move delayed tasks whose time has come among the ready ones, and tell when the next one is due.
+-- takes:   batch integer
+-- returns: promoted (how many), next_in (seconds until the next delayed task is due, null if none)
+-- locks:   the promoted rows, skip locked
+-- index:   live_delayed, live_pkey
+with due as materialized (
+    select live.id, live.queue
+      from wherry.live
+     where live.state = 'delayed'
+       and live.run_after <= wherry.now()
+     order by live.run_after
+     limit :batch::integer
+       for update skip locked
+),
+moved as (
+    update wherry.live
+       set state = 'ready',
+           position = nextval('wherry.position')
+      from due
+     where live.id = due.id
+       and live.queue = due.queue
+       and live.state = 'delayed'
+    returning live.id, live.queue
+),
+woken as (
+    select pg_notify(settings.channel, arrived.queue)
+      from (select distinct moved.queue from moved) as arrived
+     cross join wherry.settings
+     where exists (
+           select from wherry.waiting
+            where waiting.queue in (arrived.queue, '')
+              and waiting.expires_at > wherry.now()
+           )
+)
+select (select count(*) from moved) as promoted,
+       (select extract(epoch from live.run_after - wherry.now())::double precision
+          from wherry.live
+         where live.state = 'delayed'
+           and live.run_after > wherry.now()
+         order by live.run_after
+         limit 1) as next_in,
+       (select count(*) from woken) as woken

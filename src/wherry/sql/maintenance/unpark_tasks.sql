@@ -1,0 +1,41 @@
+-- Bring back parked tasks whose type some live worker knows now.
+-- takes:   batch integer
+-- returns: unparked
+-- locks:   the rows, skip locked
+-- index:   live_parked, live_pkey
+with known as materialized (
+    select distinct n.type
+      from wherry.worker
+     cross join lateral unnest(worker.types) as n (type)
+     where worker.expires_at > wherry.now()
+),
+back as materialized (
+    select live.id, live.queue
+      from wherry.live
+     where live.state = 'parked'
+       and live.type in (select known.type from known)
+     order by live.position
+     limit :batch::integer
+       for update skip locked
+),
+moved as (
+    update wherry.live
+       set state = 'ready'
+      from back
+     where live.id = back.id
+       and live.queue = back.queue
+       and live.state = 'parked'
+    returning live.queue
+),
+woken as (
+    select pg_notify(settings.channel, arrived.queue)
+      from (select distinct moved.queue from moved) as arrived
+     cross join wherry.settings
+     where exists (
+           select from wherry.waiting
+            where waiting.queue in (arrived.queue, '')
+              and waiting.expires_at > wherry.now()
+           )
+)
+select (select count(*) from moved) as unparked,
+       (select count(*) from woken) as woken

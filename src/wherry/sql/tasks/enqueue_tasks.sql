@@ -1,0 +1,142 @@
+-- Store tasks, and wake the idle workers of their queues. A task whose key already names one that
+-- has not ended is not stored again. A key whose task has left live is answered 'ended' and nothing
+-- is stored for it: resolve_keys.sql tells whether it may be taken over (seen_stamp says it was seen so).
+-- takes:   tasks json array of (id, queue, type, payload, priority, delay_seconds, run_after, max_attempts,
+--          key, key_ttl_seconds, seen_stamp, retry, timeout_seconds, ttl_seconds, tags, headers); notify boolean
+-- returns: ord (position in the array, from 1), id, created, payload_matches (null without a key), ended
+-- locks:   the keys, in their order; waits for an open transaction that stores the same key
+-- index:   key_pkey, live_pkey
+with asked as materialized (
+    select t.ord,
+           coalesce(t.id, nextval('wherry.task_id')) as id,
+           t.queue,
+           t.type,
+           t.payload,
+           t.priority,
+           coalesce(t.run_after, wherry.now() + coalesce(t.delay_seconds, 0) * interval '1 second') as run_after,
+           t.max_attempts,
+           t.key,
+           t.key_ttl_seconds,
+           t.seen_stamp,
+           t.retry,
+           t.timeout_seconds,
+           t.ttl_seconds,
+           t.tags,
+           t.headers,
+           case when t.key is not null
+                then sha256(convert_to(t.type || ' ' || t.payload::jsonb::text, 'UTF8'))
+                 end as payload_hash
+      from rows from (
+           json_to_recordset(:tasks::json) as (
+               id bigint, queue text, type text, payload json, priority smallint,
+               delay_seconds double precision, run_after timestamptz, max_attempts integer,
+               key text, key_ttl_seconds double precision, seen_stamp bigint, retry json,
+               timeout_seconds double precision, ttl_seconds double precision, tags text[], headers json
+           )
+      ) with ordinality as t (
+               id, queue, type, payload, priority, delay_seconds, run_after, max_attempts, key,
+               key_ttl_seconds, seen_stamp, retry, timeout_seconds, ttl_seconds, tags, headers, ord
+      )
+),
+firsts as materialized (
+    select distinct on (asked.queue, asked.key)
+           asked.id, asked.queue, asked.key, asked.seen_stamp, asked.payload_hash
+      from asked
+     where asked.key is not null
+     order by asked.queue, asked.key, asked.ord
+),
+seen as materialized (
+    select firsts.id,
+           firsts.queue,
+           firsts.key,
+           firsts.payload_hash,
+           firsts.seen_stamp,
+           key.task_id as named_id,
+           key.payload_hash as named_hash,
+           case when key.task_id is null then 'free'
+                when live.id is not null or key.task_id = firsts.id then 'alive'
+                when key.stamp = firsts.seen_stamp then 'free'
+                else 'ended'
+                 end as standing
+      from firsts
+      left join wherry.key
+        on key.queue = firsts.queue
+       and key.key = firsts.key
+      left join wherry.live
+        on live.id = key.task_id
+       and live.queue = key.queue
+),
+taken as (
+    insert into wherry.key as held (queue, key, task_id, stamp, seen_stamp, payload_hash)
+    select seen.queue, seen.key, seen.id, nextval('wherry.position'), seen.seen_stamp, seen.payload_hash
+      from seen
+     where seen.standing = 'free'
+     order by seen.queue, seen.key
+        on conflict (queue, key) do update
+       set task_id = case when held.stamp = excluded.seen_stamp then excluded.task_id else held.task_id end,
+           payload_hash = case when held.stamp = excluded.seen_stamp then excluded.payload_hash else held.payload_hash end,
+           stamp = case when held.stamp = excluded.seen_stamp then excluded.stamp else held.stamp end,
+           seen_stamp = null
+    returning held.queue, held.key, held.task_id, held.payload_hash
+),
+named as (
+    select queue, key, task_id, payload_hash, false as ended from taken
+     union all
+    select queue, key, named_id, named_hash, standing = 'ended' from seen where standing <> 'free'
+),
+placed as (
+    insert into wherry.live (
+           id, position, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, key_ttl_seconds,
+           max_attempts, priority, state, queue, type, key, tags, headers, retry, payload
+    )
+    select asked.id,
+           nextval('wherry.position'),
+           wherry.now(),
+           asked.run_after,
+           wherry.now() + asked.ttl_seconds * interval '1 second',
+           asked.timeout_seconds,
+           asked.ttl_seconds,
+           asked.key_ttl_seconds,
+           asked.max_attempts,
+           asked.priority,
+           case when asked.run_after > wherry.now() then 'delayed' else 'ready' end,
+           asked.queue,
+           asked.type,
+           asked.key,
+           asked.tags,
+           asked.headers,
+           asked.retry,
+           asked.payload
+      from asked
+      left join named
+        on named.queue = asked.queue
+       and named.key = asked.key
+     where named.task_id is null
+        or (named.task_id = asked.id and not named.ended)
+     order by asked.ord
+        -- The same call sent again, since its answer was lost.
+        on conflict (id, queue) do nothing
+    returning live.queue, live.run_after
+),
+woken as (
+    select pg_notify(settings.channel, arrived.queue)
+      from (select distinct placed.queue from placed where placed.run_after < wherry.now() + interval '5 seconds') as arrived
+     cross join wherry.settings
+     where :notify::boolean
+       and exists (
+           select from wherry.waiting
+            where waiting.queue in (arrived.queue, '')
+              and waiting.expires_at > wherry.now()
+           )
+)
+select asked.ord,
+       coalesce(named.task_id, asked.id) as id,
+       coalesce(named.task_id = asked.id and not named.ended, true) as created,
+       named.payload_hash = asked.payload_hash as payload_matches,
+       coalesce(named.ended, false) as ended,
+       (select count(*) from woken) as woken
+  from asked
+  left join named
+    on named.queue = asked.queue
+   and named.key = asked.key
+ order by asked.ord

@@ -1,0 +1,33 @@
+-- Delete finished tasks for good, with their history and the keys that name them.
+-- takes:   ids bigint[]
+-- returns: id
+-- locks:   the finished rows, skip locked
+-- index:   finished_pkey, attempt_pkey, key_pkey
+with picked as materialized (
+    select finished.id, finished.queue, finished.key, finished.keep_until
+      from wherry.finished
+     where finished.id = any (:ids::bigint[])
+       for update skip locked
+),
+gone as (
+    delete from wherry.finished
+     using picked
+     where finished.id = picked.id
+       and finished.queue = picked.queue
+       and finished.keep_until = picked.keep_until
+    returning finished.id
+),
+forgotten as (
+    delete from wherry.attempt
+     using picked
+     where attempt.task_id = picked.id
+       and attempt.queue = picked.queue
+),
+freed as (
+    delete from wherry.key
+     using picked
+     where key.queue = picked.queue
+       and key.key = picked.key
+       and key.task_id = picked.id
+)
+select gone.id from gone

@@ -1,0 +1,117 @@
+-- Put finished tasks back into their queue: attempts start again, token and history are kept.
+-- A task whose key meanwhile names another one that has not ended is left alone.
+-- takes:   ids bigint[], without_key boolean
+-- returns: id, answer (queued, key_taken, resolve), taken_by, key, queue
+-- locks:   the finished rows, skip locked; the keys in their order
+-- index:   finished_pkey, key_pkey, live_pkey
+with picked as materialized (
+    select finished.id, finished.queue, finished.key, finished.type, finished.payload,
+           finished.keep_until
+      from wherry.finished
+     where finished.id = any (:ids::bigint[])
+     order by finished.queue, finished.key, finished.id
+       for update skip locked
+),
+-- Of two tasks of this call with the same key only the newest may have it.
+heirs as materialized (
+    select distinct on (picked.queue, picked.key)
+           picked.id, picked.queue, picked.key,
+           sha256(convert_to(picked.type || ' ' || picked.payload::jsonb::text, 'UTF8')) as payload_hash,
+           key.task_id as named_id,
+           key.stamp as named_stamp
+      from picked
+      left join wherry.key
+        on key.queue = picked.queue
+       and key.key = picked.key
+     where picked.key is not null
+       and not :without_key::boolean
+     order by picked.queue, picked.key, picked.id desc
+),
+standing as materialized (
+    select heirs.id, heirs.queue, heirs.key, heirs.payload_hash, heirs.named_id, heirs.named_stamp,
+           heirs.named_id is not null
+               and heirs.named_id <> heirs.id
+               and (exists (
+                       select from wherry.live
+                        where live.id = heirs.named_id
+                          and live.queue = heirs.queue
+                   ) or exists (
+                       select from wherry.finished
+                        where finished.id = heirs.named_id
+                          and finished.queue = heirs.queue
+                          and coalesce(finished.key_until, finished.keep_until) > wherry.now()
+                   )) as taken
+      from heirs
+),
+taken as (
+    insert into wherry.key as held (queue, key, task_id, stamp, seen_stamp, payload_hash)
+    select standing.queue, standing.key, standing.id, nextval('wherry.position'), standing.named_stamp, standing.payload_hash
+      from standing
+     where not standing.taken
+     order by standing.queue, standing.key
+        on conflict (queue, key) do update
+       set task_id = case when held.stamp = excluded.seen_stamp then excluded.task_id else held.task_id end,
+           payload_hash = case when held.stamp = excluded.seen_stamp then excluded.payload_hash else held.payload_hash end,
+           stamp = case when held.stamp = excluded.seen_stamp then excluded.stamp else held.stamp end,
+           seen_stamp = null
+    returning held.queue, held.key, held.task_id
+),
+named as (
+    select taken.queue, taken.key, taken.task_id from taken
+     union all
+    select standing.queue, standing.key, standing.named_id from standing where standing.taken
+),
+gone as (
+    delete from wherry.finished
+     using picked
+     where finished.id = picked.id
+       and finished.queue = picked.queue
+       and finished.keep_until = picked.keep_until
+       and (picked.key is null
+            or :without_key::boolean
+            or exists (
+                select from named
+                 where named.queue = picked.queue
+                   and named.key = picked.key
+                   and named.task_id = picked.id
+            ))
+    returning finished.id, finished.token, finished.created_at, finished.timeout_seconds,
+              finished.ttl_seconds, finished.key_ttl_seconds, finished.max_attempts, finished.priority,
+              finished.queue, finished.type, finished.key, finished.tags, finished.headers,
+              finished.retry, finished.payload, finished.last_error
+),
+placed as (
+    insert into wherry.live (
+           id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds,
+           key_ttl_seconds, max_attempts, priority, state, queue, type, key, tags, headers, retry,
+           payload, last_error
+    )
+    select gone.id, nextval('wherry.position'), gone.token, gone.created_at, wherry.now(),
+           wherry.now() + gone.ttl_seconds * interval '1 second', gone.timeout_seconds, gone.ttl_seconds,
+           gone.key_ttl_seconds, gone.max_attempts, gone.priority, 'ready', gone.queue, gone.type,
+           case when :without_key::boolean then null else gone.key end, gone.tags, gone.headers,
+           gone.retry, gone.payload, gone.last_error
+      from gone
+    returning live.id, live.queue
+),
+woken as (
+    select pg_notify(settings.channel, arrived.queue)
+      from (select distinct placed.queue from placed) as arrived
+     cross join wherry.settings
+     where exists (
+           select from wherry.waiting
+            where waiting.queue in (arrived.queue, '')
+              and waiting.expires_at > wherry.now()
+           )
+)
+select picked.id,
+       case when placed.id is not null then 'queued' else 'key_taken' end as answer,
+       case when placed.id is null then named.task_id end as taken_by,
+       picked.key,
+       (select count(*) from woken) as woken
+  from picked
+  left join placed
+    on placed.id = picked.id
+  left join named
+    on named.queue = picked.queue
+   and named.key = picked.key

@@ -1,31 +1,112 @@
 """What each verb of `./run` does.
 
-A verb that hands over to a program replaces this process by it, so that signals and exit codes
-are that program's own.
+A verb that hands over to one program is replaced by it, so that signals and exit codes are that
+program's own. `demo` keeps the caller's folder, since its argument may be a path relative to it.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
 
 from tools import venvs
 
 ROOT = venvs.ROOT
-VENV = ROOT / ".venv"
+HELP = """\
+usage: ./run VERB [ARGUMENTS]
+
+Every verb first makes what it needs, in .venv beside this script: about half a minute once,
+then a tenth of a second.
+
+  setup          make .venv, and no more
+  demo [FOLDER]  put real files through a queue, kill a worker in mid-run, and count
+                 (./run demo --help tells the rest)
+  test [ARGS]    run the suite in random order on every core; ARGS go to pytest, for
+                 example: ./run test tests/domain -k retry
+                 --randomly-seed=SEED repeats an order that failed
+  test --matrix [ARGS]
+                 run it on every CPython and every PostgreSQL on this machine,
+                 and say what was not run and why
+  check [NAMES]  run the checks: {checks}
+  check --fix    format, sort imports and write the generated files first
+
+Settings, from the environment:
+  WHERRY_PG_BIN  the folder of the PostgreSQL binaries to use instead of the embedded ones
+"""
 
 
 def main(arguments: list[str]) -> int:
-    """Run one verb and return its exit code."""
+    """Run one verb and return its exit code; a verb that hands over does not return."""
+    verb, *rest = arguments or ["--help"]
+    if verb in ("-h", "--help", "help"):
+        from tools import check
+
+        print(HELP.format(checks=", ".join(check.NAMES)), end="")
+        return 0
+    act = VERBS.get(verb)
+    if act is None:
+        print(f"run: no verb {verb!r}; the verbs: {', '.join(VERBS)}", file=sys.stderr)
+        return 2
     try:
-        python = venvs.ensure(VENV)
+        return act(venvs.ensure(ROOT / ".venv"), rest)
     except venvs.SetupFailed as failed:
         print(f"run: {failed}", file=sys.stderr)
         return 1
-    if arguments[:1] == ["setup"]:
-        return 0
-    if arguments[:1] == ["test"]:
-        os.chdir(ROOT)
-        os.execv(python, [str(python), "-m", "pytest", *arguments[1:]])
-    print("run: verbs: setup, test", file=sys.stderr)
-    return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def pytest_command(python: Path, arguments: list[str]) -> list[str]:
+    """Return the call of pytest for *arguments*, on every core unless they say otherwise."""
+    command = [str(python), "-m", "pytest"]
+    said = any(
+        given.startswith(("-n", "--pdb", "--numprocesses", "-pno:xdist")) for given in arguments
+    )
+    if not said and "no:xdist" not in arguments:
+        # xdist's "auto" counts physical cores, which may be one where two processes run well.
+        command += ["-n", str(min(max(len(os.sched_getaffinity(0)), 2), 8))]
+    return command + arguments
+
+
+def _become(command: list[str]) -> NoReturn:
+    os.execv(command[0], command)
+
+
+def _setup(_python: Path, arguments: list[str]) -> int:
+    if arguments:
+        print(f"run: setup takes no arguments, but got: {' '.join(arguments)}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _demo(python: Path, arguments: list[str]) -> int:
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{before}" if before else str(ROOT)
+    # -P: a folder named `examples` where the caller stands is not ours.
+    return _become([str(python), "-P", "-m", "examples.demo", *arguments])
+
+
+def _test(python: Path, arguments: list[str]) -> int:
+    if "--matrix" in arguments:
+        from tools import matrix
+
+        return matrix.main(python, [given for given in arguments if given != "--matrix"])
+    os.chdir(ROOT)
+    return _become(pytest_command(python, arguments))
+
+
+def _check(python: Path, arguments: list[str]) -> int:
+    from tools import check
+
+    return check.main(python, arguments)
+
+
+VERBS: dict[str, Callable[[Path, list[str]], int]] = {
+    "setup": _setup,
+    "demo": _demo,
+    "test": _test,
+    "check": _check,
+}

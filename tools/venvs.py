@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements-dev.lock"
+DEPENDENCIES_STAMP = ".made-from-lock"
+PROJECT_STAMP = ".made-from-project"
 WAIT_FOR_ANOTHER_SETUP_S = 900
 
 
@@ -46,16 +46,29 @@ def ensure(venv: Path, base_python: str = sys.executable) -> Path:
     return python_of(venv)
 
 
-def _dependencies_stamp() -> str:
-    """Say what the third-party packages are made from; scripts carry the path of the checkout."""
-    digest = hashlib.sha256(LOCK.read_bytes())
-    digest.update(str(ROOT).encode())
-    return digest.hexdigest()
+def version_of(python: str | Path) -> str:
+    """Return its version, such as "3.12.1", or "" if it does not start."""
+    command = [str(python), "-I", "-S", "-c", "import platform; print(platform.python_version())"]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return asked.stdout.strip()
+
+
+def _stamp(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def _dependencies_stamp(venv: Path) -> str:
+    # The interpreter may be upgraded under us, and scripts carry the path of the checkout.
+    version = version_of(python_of(venv))
+    return _stamp(LOCK.read_bytes(), str(ROOT).encode(), version.encode())
 
 
 def _project_stamp() -> str:
-    """Say what the installed project is made from: its entry points stand in pyproject.toml."""
-    return hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    # The entry points stand there; the code itself is installed in place.
+    return _stamp((ROOT / "pyproject.toml").read_bytes())
 
 
 def _read(venv: Path, name: str) -> str:
@@ -66,59 +79,63 @@ def _read(venv: Path, name: str) -> str:
 
 
 def _is_ready(venv: Path) -> bool:
-    # A link to an interpreter that was uninstalled is not executable, hence not ready.
     return (
-        os.access(python_of(venv), os.X_OK)
-        and _read(venv, ".dependencies-stamp") == _dependencies_stamp()
-        and _read(venv, ".project-stamp") == _project_stamp()
+        _read(venv, DEPENDENCIES_STAMP) == _dependencies_stamp(venv)
+        and _read(venv, PROJECT_STAMP) == _project_stamp()
     )
 
 
 def _make(venv: Path, base_python: str) -> None:
     started = time.monotonic()
-    uv = shutil.which("uv")
-    usable = os.access(python_of(venv), os.X_OK)
-    if not usable or _read(venv, ".dependencies-stamp") != _dependencies_stamp():
-        had_all = bool(_read(venv, ".dependencies-stamp"))
-        (venv / ".dependencies-stamp").unlink(missing_ok=True)
-        if not usable or not had_all:
-            _say(f"making {venv.name} with {base_python} (once; well under a minute)")
-            shutil.rmtree(venv, ignore_errors=True)
-            _create(venv, base_python)
-        else:
-            _say(f"bringing {venv.name} up to {LOCK.name}")
-        _install(venv, uv, "--require-hashes", "-r", str(LOCK))
-        (venv / ".dependencies-stamp").write_text(_dependencies_stamp())
-    (venv / ".project-stamp").unlink(missing_ok=True)
-    _install(venv, uv, "--no-deps", "--no-build-isolation", "-e", str(ROOT))
-    (venv / ".project-stamp").write_text(_project_stamp())
+    if _read(venv, DEPENDENCIES_STAMP) != _dependencies_stamp(venv):
+        _install_dependencies(venv, base_python)
+    (venv / PROJECT_STAMP).unlink(missing_ok=True)
+    _install(venv, base_python, "--no-deps", "--no-build-isolation", "-e", str(ROOT))
+    (venv / PROJECT_STAMP).write_text(_project_stamp())
     _say(f"{venv.name} is ready after {time.monotonic() - started:.1f} s")
 
 
-def _create(venv: Path, base_python: str) -> None:
-    if base_python == sys.executable and importlib.util.find_spec("ensurepip") is None:
-        raise SetupFailed(
-            f"{base_python} cannot make virtual environments: its ensurepip is missing."
-            " On Debian and Ubuntu: apt install python3-venv"
-        )
-    _call([base_python, "-m", "venv", str(venv)], "could not make a virtual environment")
+def _install_dependencies(venv: Path, base_python: str) -> None:
+    half_made = not _read(venv, DEPENDENCIES_STAMP)
+    if half_made or not version_of(python_of(venv)):
+        _say(f"making {venv.name} with {base_python}: once, well under a minute")
+        shutil.rmtree(venv, ignore_errors=True)
+    else:
+        _say(f"bringing {venv.name} up to {LOCK.name}")
+        (venv / DEPENDENCIES_STAMP).unlink()
+    _install(venv, base_python, "--require-hashes", "-r", str(LOCK))
+    (venv / DEPENDENCIES_STAMP).write_text(_dependencies_stamp(venv))
 
 
-def _install(venv: Path, uv: str | None, *what: str) -> None:
-    """Install with uv where there is one, for its speed; with pip where there is none or it fails."""
+def _install(venv: Path, base_python: str, *what: str) -> None:
+    """Install with uv where there is one, since it is fast; else, or if it fails, with pip."""
+    python = str(python_of(venv))
+    uv = shutil.which("uv")
     if uv is not None:
-        into = [uv, "pip", "install", "--quiet", "--python", str(python_of(venv))]
-        if subprocess.run([*into, *what], cwd=ROOT, check=False).returncode == 0:
+        made = python_of(venv).exists() or _works(base_python, "-m", "venv", "--without-pip", venv)
+        if made and _works(uv, "pip", "install", "--quiet", "--python", python, *what):
             return
-        _say("uv could not; trying with pip")
-    pip = [str(python_of(venv)), "-I", "-m", "pip", "install", "-qq"]
-    quiet = ["--disable-pip-version-check", "--no-input", "--no-warn-script-location"]
-    _call([*pip, *quiet, *what], "pip could not install; its own words stand above")
+        _say("uv did not manage; going on with pip")
+    if not _works(python, "-c", "import pip", quiet=True):
+        if not _works(base_python, "-c", "import ensurepip", quiet=True):
+            raise SetupFailed(
+                f"{base_python} cannot make virtual environments, since its ensurepip is missing."
+                " On Debian and Ubuntu: apt install python3-venv"
+            )
+        if not _works(base_python, "-m", "venv", venv):
+            raise SetupFailed(f"{base_python} could not make {venv}; its own words stand above")
+    pip = ["-I", "-m", "pip", "install", "-qq", "--no-input", "--disable-pip-version-check"]
+    if not _works(python, *pip, *what):
+        raise SetupFailed("pip could not install what Wherry needs; its own words stand above")
 
 
-def _call(command: list[str], failure: str) -> None:
-    if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
-        raise SetupFailed(f"{failure} ({' '.join(command[:4])} …)")
+def _works(program: str, *arguments: str | Path, quiet: bool = False) -> bool:
+    command = [program, *map(str, arguments)]
+    stderr = subprocess.DEVNULL if quiet else None
+    try:
+        return subprocess.run(command, cwd=ROOT, stderr=stderr, check=False).returncode == 0
+    except OSError:
+        return False
 
 
 @contextmanager

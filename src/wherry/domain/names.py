@@ -1,7 +1,8 @@
 """Puts any schema name into SQL text that was written for the schema `wherry`.
 
 Only the qualifier `wherry.` is replaced, where it is code: never inside comments, string literals
-or quoted identifiers, but always inside `$$ … $$`, which is where function bodies live. A bare
+or quoted identifiers, but always inside `$$ … $$`, which is where function bodies live. The one
+literal that is code is a relation's name cast in place: `'wherry.position'::regclass`. A bare
 `wherry` (as in `comment on schema wherry`) stays as it is; SQL that needs it cannot be rendered.
 """
 
@@ -15,7 +16,8 @@ LONGEST_NAME_BYTES = 63
 # to the end of the text, so that nothing behind it is taken for code.
 _TOKEN = re.compile(
     r"""
-    (?P<kept>
+    (?P<regclass>'wherry\.(?P<relation>[a-z_]+)'(?=::regclass))
+    | (?P<kept>
         --[^\n]*
       | (?<![\w$])[eE]'(?:[^'\\]|\\.|'')*(?:'|\Z)
       | '(?:[^']|'')*(?:'|\Z)
@@ -92,7 +94,10 @@ def _render(sql: str, qualifier: str) -> str:
     done = 0
     while found := _TOKEN.search(sql, done):
         parts.append(sql[done : found.start()])
-        if found["qualifier"]:
+        if found["regclass"]:
+            parts.append(quote_literal(qualifier + found["relation"]).lstrip())
+            done = found.end()
+        elif found["qualifier"]:
             parts.append(qualifier)
             done = found.end()
         elif tag := found["dollar"]:

@@ -57,7 +57,7 @@ back as (
     update wherry.live
        set state = mine.next_state,
            run_after = mine.retry_at,
-           position = nextval('wherry.position'),
+           position = nextval('wherry.position'::regclass),
            leased_at = null,
            last_error = coalesce(mine.error_type || ': ' || mine.message, mine.error_type, mine.message)
       from mine

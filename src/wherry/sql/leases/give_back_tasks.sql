@@ -51,7 +51,7 @@ back as (
            snoozes = live.snoozes + (mine.verdict = 'snooze')::integer,
            releases = live.releases + (mine.verdict = 'release')::integer,
            run_after = mine.due_at,
-           position = nextval('wherry.position'),
+           position = nextval('wherry.position'::regclass),
            leased_at = null
       from mine
      where live.id = mine.id

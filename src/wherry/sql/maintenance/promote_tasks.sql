@@ -15,7 +15,7 @@ with due as materialized (
 moved as (
     update wherry.live
        set state = 'ready',
-           position = nextval('wherry.position')
+           position = nextval('wherry.position'::regclass)
       from due
      where live.id = due.id
        and live.queue = due.queue

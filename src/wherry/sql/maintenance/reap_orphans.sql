@@ -51,7 +51,7 @@ back as (
     update wherry.live
        set state = 'delayed',
            run_after = mine.retry_at,
-           position = nextval('wherry.position'),
+           position = nextval('wherry.position'::regclass),
            leased_at = null,
            -- What the lost worker still reports must not look as if it had been settled by itself.
            lease_id = null,

@@ -3,5 +3,5 @@
 -- returns: id
 -- locks:   none
 -- index:   none
-select nextval('wherry.task_id') as id
+select nextval('wherry.task_id'::regclass) as id
   from generate_series(1, :n::integer)

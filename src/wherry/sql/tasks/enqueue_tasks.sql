@@ -8,7 +8,7 @@
 -- index:   key_pkey, live_pkey
 with asked as materialized (
     select t.ord,
-           coalesce(t.id, nextval('wherry.task_id')) as id,
+           coalesce(t.id, nextval('wherry.task_id'::regclass)) as id,
            t.queue,
            t.type,
            t.payload,
@@ -68,7 +68,7 @@ seen as materialized (
 ),
 taken as (
     insert into wherry.key as held (queue, key, task_id, stamp, seen_stamp, payload_hash)
-    select seen.queue, seen.key, seen.id, nextval('wherry.position'), seen.seen_stamp, seen.payload_hash
+    select seen.queue, seen.key, seen.id, nextval('wherry.position'::regclass), seen.seen_stamp, seen.payload_hash
       from seen
      where seen.standing = 'free'
      order by seen.queue, seen.key
@@ -90,7 +90,7 @@ placed as (
            max_attempts, priority, state, queue, type, key, tags, headers, retry, payload
     )
     select asked.id,
-           nextval('wherry.position'),
+           nextval('wherry.position'::regclass),
            wherry.now(),
            asked.run_after,
            wherry.now() + asked.ttl_seconds * interval '1 second',

@@ -45,7 +45,7 @@ standing as materialized (
 ),
 taken as (
     insert into wherry.key as held (queue, key, task_id, stamp, seen_stamp, payload_hash)
-    select standing.queue, standing.key, standing.id, nextval('wherry.position'), standing.named_stamp, standing.payload_hash
+    select standing.queue, standing.key, standing.id, nextval('wherry.position'::regclass), standing.named_stamp, standing.payload_hash
       from standing
      where not standing.taken
      order by standing.queue, standing.key
@@ -86,7 +86,7 @@ placed as (
            key_ttl_seconds, max_attempts, priority, state, queue, type, key, tags, headers, retry,
            payload, last_error
     )
-    select gone.id, nextval('wherry.position'), gone.token, gone.created_at, wherry.now(),
+    select gone.id, nextval('wherry.position'::regclass), gone.token, gone.created_at, wherry.now(),
            wherry.now() + gone.ttl_seconds * interval '1 second', gone.timeout_seconds, gone.ttl_seconds,
            gone.key_ttl_seconds, gone.max_attempts, gone.priority, 'ready', gone.queue, gone.type,
            case when :without_key::boolean then null else gone.key end, gone.tags, gone.headers,

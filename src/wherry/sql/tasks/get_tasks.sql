@@ -1,0 +1,28 @@
+-- Read tasks by id, wherever they are.
+-- takes:   ids bigint[]
+-- returns: the columns of a task
+-- locks:   none
+-- index:   live_pkey, finished_pkey
+select live.id, live.queue, live.type, live.payload::text, case when live.state = 'leased' then 'leased' else 'queued' end as state,
+       live.priority, live.attempts, live.max_attempts, live.token, live.run_after, live.created_at,
+       live.leased_at, null::timestamptz as finished_at, lease.worker, lease.expires_at, live.key, live.tags,
+       live.headers::text, live.retry::text, live.timeout_seconds, null::text as result, null::text as reason,
+       live.last_error, live.cancel_requested_at
+  from wherry.live
+  left join lateral (
+       select l.worker, l.expires_at
+         from wherry.lease l
+        where live.state = 'leased'
+          and l.lease_id = live.lease_id
+          and (not l.split or live.id = any (l.task_ids))
+        limit 1
+  ) as lease on true
+ where live.id = any (:ids::bigint[])
+ union all
+select finished.id, finished.queue, finished.type, finished.payload::text, finished.state,
+       finished.priority, finished.attempts, finished.max_attempts, finished.token, finished.run_after,
+       finished.created_at, finished.leased_at, finished.finished_at, finished.worker, null::timestamptz, finished.key,
+       finished.tags, finished.headers::text, finished.retry::text, finished.timeout_seconds,
+       finished.result::text, finished.reason, finished.last_error, null::timestamptz
+  from wherry.finished
+ where finished.id = any (:ids::bigint[])

@@ -10,7 +10,7 @@ HOSTILE = "a\"; drop table t; --'$$%s :name\\ ü"
 
 
 @pytest.mark.parametrize(
-    ("written", "rendered"),
+    "written, rendered",
     [
         ("select 1 from wherry.live", 'select 1 from "s".live'),
         ("select wherry.now()", 'select "s".now()'),
@@ -23,6 +23,7 @@ HOSTILE = "a\"; drop table t; --'$$%s :name\\ ü"
         ("select 'it''s' || wherry.f()", "select 'it''s' || \"s\".f()"),
         (r"select E'it\'s' || wherry.f()", "select E'it\\'s' || \"s\".f()"),
         (r"select '\' || wherry.f()", "select '\\' || \"s\".f()"),
+        ("nextval('wherry.task_id'::regclass)", "nextval('\"s\".task_id'::regclass)"),
         ("$$it's$$ wherry.a 'b'", "$$it's$$ \"s\".a 'b'"),
     ],
 )
@@ -46,6 +47,8 @@ def test_the_qualifier_is_rendered_wherever_it_is_code(written: str, rendered: s
         "select wherry",
         "comment on schema wherry is 'x'",
         "select wherry.*",
+        "select 'wherry.task_id'::text",
+        "select 'a wherry.task_id'::regclass",
         "select 'never closed wherry.live",
         '"never closed wherry.live',
         "/* never closed wherry.live",
@@ -68,6 +71,12 @@ def test_a_schema_name_cannot_close_the_function_body_it_stands_in() -> None:
     assert rendered == 'as $wherry_1$ select "x$$; drop table t; --".now() $wherry_1$;'
 
 
+def test_a_hostile_schema_name_stays_inside_a_regclass_literal() -> None:
+    rendered = render_schema("as $$ nextval('wherry.task_id'::regclass) $$", "it's $$")
+
+    assert rendered == "as $wherry_1$ nextval('\"it''s $$\".task_id'::regclass) $wherry_1$"
+
+
 def test_a_body_gets_a_tag_that_it_does_not_hold_nor_make_with_its_last_sign() -> None:
     assert quote_body("select 1") == "$$select 1$$"
     assert quote_body("costs 1$") == "$wherry_1$costs 1$$wherry_1$"
@@ -75,7 +84,7 @@ def test_a_body_gets_a_tag_that_it_does_not_hold_nor_make_with_its_last_sign() -
 
 
 @pytest.mark.parametrize(
-    ("schema", "complaint"),
+    "schema, complaint",
     [("", "empty"), ("a\0b", "NUL"), ("ü" * 32, "64 bytes"), ("\ud800", "not valid unicode")],
 )
 def test_a_schema_name_that_postgresql_cannot_keep_is_refused(schema: str, complaint: str) -> None:

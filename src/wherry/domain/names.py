@@ -100,6 +100,9 @@ def _render(sql: str, qualifier: str) -> str:
         elif found["qualifier"]:
             parts.append(qualifier)
             done = found.end()
+        elif found["relation"]:
+            parts.append(quote_literal(qualifier + found["relation"]))
+            done = found.end()
         elif tag := found["dollar"]:
             closing = sql.find(tag, found.end())
             end = len(sql) if closing < 0 else closing

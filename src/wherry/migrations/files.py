@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files as resources
 from importlib.resources.abc import Traversable
+from itertools import pairwise
 
 from wherry.errors import MigrationError, MigrationMissing
 
@@ -63,7 +64,7 @@ def read_folder(folder: Traversable | None = None) -> list[MigrationFile]:
         (_read(entry) for entry in entries if entry.name.endswith(".sql")),
         key=lambda file: (file.version, file.name),
     )
-    for earlier, file in zip(found, found[1:], strict=False):
+    for earlier, file in pairwise(found):
         if earlier.version == file.version:
             raise MigrationError(
                 f"migrations {earlier.name} and {file.name} have the same number:"

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, LiteralString, cast
+from typing import Any
 
 import psycopg
 from psycopg import errors as pg
-from psycopg import sql
 from psycopg.rows import tuple_row
 
-from wherry.domain.names import quote_identifier, render_schema
+from wherry.domain.names import quote_literal, render_schema
 from wherry.errors import (
     MigrationEdited,
     MigrationMissing,
@@ -50,6 +49,16 @@ select version, name, checksum, works_from, applied_at, applied_by
  order by version
 """
 
+_TABLE_EXISTS = """\
+select exists (
+    select
+      from pg_catalog.pg_class c
+      join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = %s
+       and c.relname = 'migration'
+)
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -63,6 +72,9 @@ class Record:
     applied_by: str
 
 
+_COLUMN_TYPES = (int, str, str, int, datetime, str)
+
+
 def own_version() -> str:
     """Return what is recorded as the applier of a migration, such as `wherry 0.1.0`."""
     try:
@@ -72,9 +84,9 @@ def own_version() -> str:
         return "wherry (not installed)"
 
 
-def text(statement: str) -> sql.SQL:
-    """Return rendered SQL as the driver wants it; the driver adds nothing and escapes nothing."""
-    return sql.SQL(cast("LiteralString", statement))
+def encoded(conn: psycopg.Connection[Any], statement: str) -> bytes:
+    """Return SQL as it goes over this connection; nothing in it is looked at by the driver."""
+    return statement.encode(conn.info.encoding)
 
 
 def rows(
@@ -82,14 +94,12 @@ def rows(
 ) -> list[tuple[Any, ...]]:
     """Run one statement and return its rows, whatever row factory the connection has."""
     with conn.cursor(row_factory=tuple_row) as cursor:
-        return cursor.execute(text(statement), params, prepare=False).fetchall()
+        return cursor.execute(encoded(conn, statement), params, prepare=False).fetchall()
 
 
 def table_exists(conn: psycopg.Connection[Any], schema: str) -> bool:
-    """Return whether something named as our table is there, without an error if it is not."""
-    [[found]] = rows(
-        conn, "select to_regclass(%s) is not null", [f"{quote_identifier(schema)}.migration"]
-    )
+    """Return whether something named as our table is there; the catalog tells it to any role."""
+    [[found]] = rows(conn, _TABLE_EXISTS, [schema])
     return bool(found)
 
 
@@ -114,14 +124,26 @@ def read_records(conn: psycopg.Connection[Any], schema: str) -> list[Record]:
     return [_record(row, schema) for row in found]
 
 
+def insert_record(file: MigrationFile, schema: str) -> str:
+    """Return the statement that records *file* as applied.
+
+    It has no parameters: it also stands in the script that people run, and a `%` in the schema's
+    name means itself.
+    """
+    values = (file.name, file.checksum, own_version())
+    name, checksum, applied_by = (quote_literal(value) for value in values)
+    return render_schema(
+        "insert into wherry.migration (version, name, checksum, works_from, applied_by)\n"
+        f"values ({file.version}, {name}, {checksum}, {file.works_from}, {applied_by});\n",
+        schema,
+    )
+
+
 def _record(row: tuple[Any, ...], schema: str) -> Record:
-    record = Record(*row)
-    for field in fields(record):
-        expected = {"int": int, "str": str, "datetime": datetime}[str(field.type)]
-        value = getattr(record, field.name)
+    for column, value, expected in zip(fields(Record), row, _COLUMN_TYPES, strict=True):
         if not isinstance(value, expected):
-            raise SchemaForeign(schema, reason=f"its column {field.name} holds {value!r}")
-    return record
+            raise SchemaForeign(schema, reason=f"its column {column.name} holds {value!r}")
+    return Record(*row)
 
 
 def require_current(

@@ -23,19 +23,31 @@ mine as materialized (
                 when live.attempts >= live.max_attempts then 'dead'
                 else 'delayed'
                  end as next_state,
-           -- Full jitter on the stored base and cap, as for a failure; no power overflows.
-           wherry.now() + interval '1 second' * (
-               random() * least(
-                   coalesce((live.retry ->> 'cap')::double precision, 3600),
-                   coalesce((live.retry ->> 'base')::double precision, 1) * power(2::double precision, least(live.attempts, 62))
-               )
-           ) as retry_at
+           -- By the stored policy, as after a failure. Numbers that only SQL could have stored so are
+           -- passed over: one bad row must not stop the pass.
+           wherry.now() + interval '1 second' * case policy.kind
+               when 'fixed' then policy.delay
+               when 'additive' then least(policy.cap, policy.base * policy.growth + random() * policy.jitter)
+               else random() * least(policy.cap, policy.base * policy.growth)
+                end as retry_at
       from picked
       join wherry.live
         on live.id = picked.task_id
        and live.queue = picked.queue
        and live.state = 'leased'
        and live.lease_id = picked.lease_id
+     cross join lateral (
+           select live.retry ->> 'kind' as kind,
+                  power(2::double precision, least(live.attempts, 62)) as growth,
+                  case when live.retry ->> 'base' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (live.retry ->> 'base')::double precision else 1 end as base,
+                  case when live.retry ->> 'cap' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (live.retry ->> 'cap')::double precision else 3600 end as cap,
+                  case when live.retry ->> 'jitter' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (live.retry ->> 'jitter')::double precision else 1 end as jitter,
+                  case when live.retry ->> 'delay' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (live.retry ->> 'delay')::double precision else 1 end as delay
+     ) as policy
      order by live.id
        for update of live skip locked
 ),

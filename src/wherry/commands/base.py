@@ -1,0 +1,48 @@
+"""What a command is: a small frozen value that knows its statements and what comes back.
+
+A command holds no connection. Its `answer()` yields statements by name and is sent their rows, so that
+the same logic runs on our pools, on a caller's connection, behind a server, or in a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+Row: TypeAlias = tuple[Any, ...]
+Rows: TypeAlias = Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One SQL file and its parameters."""
+
+    name: str
+    params: Mapping[str, Any]
+
+
+Answer: TypeAlias = Generator[Statement, Rows, R]
+
+
+class Command(Generic[R_co]):
+    """Something Wherry can be asked to do."""
+
+    # Sent again when it is not known whether it happened. What cannot be repeated safely says False.
+    repeatable: ClassVar[bool] = True
+
+    @property
+    def atomic(self) -> bool:
+        """Whether its statements need one transaction. A single statement is one by itself."""
+        return False
+
+    def again(self) -> Command[R_co]:
+        """The command to send when the answer to this one was lost."""
+        return self
+
+    def answer(self) -> Answer[R_co]:
+        """Yield statements, be sent their rows, return what the command promises."""
+        raise TypeError(f"{type(self).__name__} has no answer")

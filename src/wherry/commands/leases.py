@@ -1,0 +1,250 @@
+"""Lease tasks and report on the leases.
+
+Every report is guarded by task, token, lease id and the unexpired lease. Where a report found nothing, a
+second statement with a newer snapshot says why: settled already by this lease, held up, or lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, ClassVar
+
+from wherry import config
+from wherry.commands.base import Answer, Command, Statement
+from wherry.domain.lease import Lease, Reported
+from wherry.domain.outcome import Completed, Failed, GivenBack
+from wherry.errors import LeaseLost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseTasks(Command[list[Lease]]):
+    """Lease up to `limit` tasks of one queue.
+
+    At most `limit_last` of them are on their last attempt (None: any number): a task whose worker dies
+    before it started would otherwise be dead without ever having run.
+    A lost answer is not sent again: those leases run out, and the tasks come back.
+    """
+
+    repeatable: ClassVar[bool] = False
+
+    queue: str
+    worker: str
+    limit: int = 1
+    limit_last: int | None = None
+    types: tuple[str, ...] | None = None
+    lease_seconds: float = 30.0
+
+    def answer(self) -> Answer[list[Lease]]:
+        # Counted from before the request, so that our deadline is never later than the database's.
+        deadline = monotonic() + self.lease_seconds
+        rows = yield Statement(
+            "leases/lease_tasks",
+            {
+                "queue": self.queue,
+                "types": None if self.types is None else list(self.types),
+                "limit_tasks": self.limit,
+                "limit_last": self.limit if self.limit_last is None else self.limit_last,
+                "worker": self.worker,
+                "lease_seconds": self.lease_seconds,
+            },
+        )
+        leases = [Lease(*row, deadline) for row in rows]
+        leases.sort(key=lambda lease: (-lease.priority, lease.position))
+        return leases
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatLeases(Command[list[Reported]]):
+    """Extend leases to `extend_seconds` from now; never shortens one, never revives one.
+
+    Answers EXTENDED, CANCEL_REQUESTED (extended too: let go), BUSY (ask again) or LOST, in order, and
+    moves the deadlines of those that hold.
+    """
+
+    leases: tuple[Lease, ...]
+    extend_seconds: float = 30.0
+
+    def answer(self) -> Answer[list[Reported]]:
+        deadline = monotonic() + self.extend_seconds
+        batches: dict[str, list[Lease]] = defaultdict(list)
+        for lease in self.leases:
+            batches[lease.lease_id].append(lease)
+        beats = [
+            {
+                "lease_id": lease_id,
+                "task_ids": [lease.id for lease in batch],
+                "tokens": [lease.token for lease in batch],
+            }
+            for lease_id, batch in batches.items()
+        ]
+        rows = yield Statement(
+            "leases/heartbeat_leases",
+            {"beats": json.dumps(beats), "extend_seconds": self.extend_seconds},
+        )
+        answers: dict[tuple[int, int, str], Reported] = {}
+        for id_, token, lease_id, held, cancel, busy, _extended in rows:
+            answers[id_, token, lease_id] = (
+                (Reported.CANCEL_REQUESTED if cancel else Reported.EXTENDED)
+                if held
+                else (Reported.BUSY if busy else Reported.LOST)
+            )
+        result = []
+        for lease in self.leases:
+            answer = answers.get((lease.id, lease.token, lease.lease_id), Reported.LOST)
+            if answer in (Reported.EXTENDED, Reported.CANCEL_REQUESTED):
+                lease.deadline = max(lease.deadline, deadline)
+            result.append(answer)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteTasks(Command[list[Reported]]):
+    """Finish tasks as succeeded: DONE, ALREADY_DONE, BUSY or LOST, in order.
+
+    `closed` names the leases of which nothing else is outstanding, so that their rows can go.
+    """
+
+    outcomes: tuple[Completed, ...]
+    closed: tuple[str, ...] = ()
+
+    def answer(self) -> Answer[list[Reported]]:
+        texts = (
+            f"{json.dumps(_fence(outcome.lease))[:-1]}, "
+            f'"result": {"null" if outcome.result_text is None else outcome.result_text}}}'
+            for outcome in self.outcomes
+        )
+        rows = yield Statement(
+            "leases/complete_tasks",
+            {"outcomes": f"[{','.join(texts)}]", "closed": list(self.closed)},
+        )
+        done = {(id_, token): Reported.DONE for id_, token in rows}
+        return (yield from _settled(self.outcomes, done, verb="complete"))
+
+
+@dataclass(frozen=True, slots=True)
+class FailTasks(Command[list[Reported]]):
+    """Record failed attempts: REQUEUED, FAILED, DEAD, CANCELED, ALREADY_DONE, BUSY or LOST, in order."""
+
+    outcomes: tuple[Failed, ...]
+    closed: tuple[str, ...] = ()
+
+    def answer(self) -> Answer[list[Reported]]:
+        outcomes = [
+            {
+                **_fence(outcome.lease),
+                "verdict": outcome.verdict,
+                "retry_seconds": outcome.retry_seconds,
+                "error_type": outcome.failure.type,
+                "message": outcome.failure.message,
+                "traceback": outcome.failure.traceback,
+                "reason": outcome.reason,
+            }
+            for outcome in self.outcomes
+        ]
+        rows = yield Statement(
+            "leases/fail_tasks", {"outcomes": json.dumps(outcomes), "closed": list(self.closed)}
+        )
+        done = {(row[0], row[1]): _of_state(row[2]) for row in rows}
+        return (yield from _settled(self.outcomes, done, verb="fail"))
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBackTasks(Command[list[Reported]]):
+    """Snooze or release leases: REQUEUED, DEAD, CANCELED, ALREADY_DONE, BUSY or LOST, in order."""
+
+    outcomes: tuple[GivenBack, ...]
+    closed: tuple[str, ...] = ()
+
+    def answer(self) -> Answer[list[Reported]]:
+        outcomes = [
+            {
+                **_fence(outcome.lease),
+                "verdict": outcome.verdict,
+                "delay_seconds": outcome.delay_seconds,
+            }
+            for outcome in self.outcomes
+        ]
+        rows = yield Statement(
+            "leases/give_back_tasks",
+            {
+                "outcomes": json.dumps(outcomes),
+                "closed": list(self.closed),
+                "max_snoozes": config.MAX_SNOOZES,
+                "max_releases": config.MAX_RELEASES,
+            },
+        )
+        done = {(row[0], row[1]): _of_state(row[2]) for row in rows}
+        return (yield from _settled(self.outcomes, done, verb="give_back"))
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteInTransaction(Command[None]):
+    """Finish one task inside the caller's transaction, or raise LeaseLost so that it rolls back."""
+
+    repeatable: ClassVar[bool] = False
+
+    outcome: Completed
+
+    def answer(self) -> Answer[None]:
+        lease = self.outcome.lease
+        rows = yield Statement(
+            "leases/complete_in_transaction",
+            {
+                "id": lease.id,
+                "queue": lease.queue,
+                "token": lease.token,
+                "lease_id": lease.lease_id,
+                "result": self.outcome.result_text,
+            },
+        )
+        if not rows:
+            raise LeaseLost(lease.id, token=lease.token)
+
+
+def _fence(lease: Lease) -> dict[str, Any]:
+    return {
+        "id": lease.id,
+        "queue": lease.queue,
+        "token": lease.token,
+        "lease_id": lease.lease_id,
+    }
+
+
+def _of_state(state: str) -> Reported:
+    return Reported.REQUEUED if state == "queued" else Reported(state)
+
+
+def _settled(
+    outcomes: Sequence[Completed | Failed | GivenBack],
+    done: dict[tuple[int, int], Reported],
+    *,
+    verb: str,
+) -> Answer[list[Reported]]:
+    """Fill in the answers of the outcomes that changed nothing.
+
+    The same lease reported twice in one call is settled once and answered ALREADY_DONE the second time.
+    """
+    missing = [o.lease for o in outcomes if (o.lease.id, o.lease.token) not in done]
+    if missing:
+        rows = yield Statement(
+            "leases/settled_tasks",
+            {"outcomes": json.dumps([_fence(lease) for lease in missing]), "verb": verb},
+        )
+        for id_, token, answer in rows:
+            done[id_, token] = Reported(answer)
+    return list(_in_turn((o.lease for o in outcomes), done))
+
+
+def _in_turn(
+    leases: Iterable[Lease], done: dict[tuple[int, int], Reported]
+) -> Iterable[Reported]:
+    seen: set[tuple[int, int]] = set()
+    for lease in leases:
+        fence = (lease.id, lease.token)
+        again = fence in seen and done[fence] not in (Reported.LOST, Reported.BUSY)
+        yield Reported.ALREADY_DONE if again else done[fence]
+        seen.add(fence)

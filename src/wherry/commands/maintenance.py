@@ -1,0 +1,126 @@
+"""What keeps the queues tidy. Each command is one bounded, guarded step, safe from any number of callers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wherry.commands.base import Answer, Command, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """What a reaper's pass took back: task ids by where they went."""
+
+    queued: tuple[int, ...] = ()
+    dead: tuple[int, ...] = ()
+    canceled: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.queued) + len(self.dead) + len(self.canceled)
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """How many delayed tasks became ready, and in how many seconds the next one is due."""
+
+    promoted: int
+    next_in: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReapLeases(Command[Reaped]):
+    """Take back one batch of leases that ran out."""
+
+    batch: int = 100
+
+    def answer(self) -> Answer[Reaped]:
+        rows = yield Statement("maintenance/reap_leases", {"batch": self.batch})
+        return _reaped([(row[0], row[1]) for row in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class ReapOrphans(Command[Reaped]):
+    """Take back leased tasks that no lease row vouches for; reads all of live, so run it rarely."""
+
+    batch: int = 1000
+
+    def answer(self) -> Answer[Reaped]:
+        rows = yield Statement("maintenance/reap_orphans", {"batch": self.batch})
+        return _reaped([(row[0], row[1]) for row in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class PromoteTasks(Command[Promoted]):
+    """Move one batch of delayed tasks that are due among the ready ones."""
+
+    batch: int = 1000
+
+    def answer(self) -> Answer[Promoted]:
+        rows = yield Statement("maintenance/promote_tasks", {"batch": self.batch})
+        promoted, next_in, _woken = rows[0]
+        return Promoted(promoted, next_in)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardTasks(Command[list[int]]):
+    """End one batch of queued tasks whose time to live is over."""
+
+    batch: int = 1000
+
+    def answer(self) -> Answer[list[int]]:
+        rows = yield Statement("maintenance/discard_tasks", {"batch": self.batch})
+        return [row[0] for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class ParkTasks(Command[tuple[int, int]]):
+    """Set aside tasks of unknown types at the front of a queue: how many were looked at and parked."""
+
+    queue: str
+    batch: int = 1000
+
+    def answer(self) -> Answer[tuple[int, int]]:
+        rows = yield Statement(
+            "maintenance/park_tasks", {"queue": self.queue, "batch": self.batch}
+        )
+        looked_at, parked = rows[0]
+        return looked_at, parked
+
+
+@dataclass(frozen=True, slots=True)
+class UnparkTasks(Command[int]):
+    """Bring back one batch of parked tasks whose types are known now."""
+
+    batch: int = 1000
+
+    def answer(self) -> Answer[int]:
+        rows = yield Statement("maintenance/unpark_tasks", {"batch": self.batch})
+        unparked, _woken = rows[0]
+        return int(unparked)
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDays(Command[int]):
+    """See that the days ahead have their partitions."""
+
+    def answer(self) -> Answer[int]:
+        rows = yield Statement("maintenance/make_days", {})
+        return int(rows[0][0])
+
+
+@dataclass(frozen=True, slots=True)
+class DropPastDays(Command[bool]):
+    """Forget one step's worth of finished tasks; True while there is more to do."""
+
+    batch: int = 5000
+
+    def answer(self) -> Answer[bool]:
+        rows = yield Statement("maintenance/drop_past_days", {"batch": self.batch})
+        return bool(rows[0][0])
+
+
+def _reaped(rows: list[tuple[int, str]]) -> Reaped:
+    def of(state: str) -> tuple[int, ...]:
+        return tuple(id_ for id_, went_to in rows if went_to == state)
+
+    return Reaped(of("queued"), of("dead"), of("canceled"))

@@ -1,0 +1,272 @@
+"""Enqueue, look at, cancel, requeue and purge tasks.
+
+Everything about keys is decided in enqueue_tasks.sql, in one statement; only a key whose task has
+finished takes a second look, since reading the finished partitions would slow every other enqueue.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from wherry.commands.base import Answer, Command, Row, Statement
+from wherry.domain.options import TaskSpec
+from wherry.domain.state import FINAL, State
+from wherry.domain.task import Attempt, Canceled, Enqueued, Page, Requeued, Task
+
+# A takeover can be lost to another one as long as others keep taking the same key over.
+_KEY_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DrawTaskIds(Command[list[int]]):
+    """Draw ids ahead, so that an enqueue can be sent again as the same tasks."""
+
+    n: int
+
+    def answer(self) -> Answer[list[int]]:
+        rows = yield Statement("tasks/draw_task_ids", {"n": self.n})
+        return [row[0] for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueTasks(Command[list[Enqueued]]):
+    """Store tasks, all or none, and answer in their order.
+
+    With `ids` (one for each task, drawn ahead) the command can be repeated after a lost answer.
+    Without, it runs on a caller's connection, where the caller's transaction decides.
+    """
+
+    specs: tuple[TaskSpec, ...]
+    ids: tuple[int, ...] | None = None
+    notify: bool = True
+    resent: bool = False
+
+    @property
+    def atomic(self) -> bool:
+        # A single task is one statement, or several of which only the last one writes.
+        return self.resent or (len(self.specs) > 1 and any(spec.key for spec in self.specs))
+
+    def again(self) -> EnqueueTasks:
+        return replace(self, resent=True)
+
+    def answer(self) -> Answer[list[Enqueued]]:
+        ids = self.ids or (None,) * len(self.specs)
+        found: dict[int, Enqueued] = {}
+        stamps: dict[tuple[str, str], int] = {}
+        asked = list(range(len(self.specs)))
+        for _ in range(_KEY_ROUNDS):
+            texts = (_task_text(self.specs[i], ids[i], stamps) for i in asked)
+            rows = yield Statement(
+                "tasks/enqueue_tasks",
+                {"tasks": f"[{','.join(texts)}]", "notify": "true" if self.notify else "false"},
+            )
+            ended: list[int] = []
+            for ord_, id_, created, matches, has_ended, _woken in rows:
+                index = asked[ord_ - 1]
+                found[index] = Enqueued(id_, created, matches)
+                if has_ended:
+                    ended.append(index)
+            if not ended:
+                break
+            # Answered by the id of an ended task; whether its key may be used again needs a look.
+            names = {(self.specs[i].queue, self.specs[i].key or "") for i in ended}
+            stamps = yield from _free_keys(names)
+            asked = [i for i in ended if (self.specs[i].queue, self.specs[i].key) in stamps]
+            if not asked:
+                break
+        if self.resent and self.ids is not None:
+            yield Statement("tasks/forget_resent", {"ids": list(self.ids)})
+        return [found[i] for i in range(len(self.specs))]
+
+
+def _free_keys(names: set[tuple[str, str]]) -> Answer[dict[tuple[str, str], int]]:
+    asked = json.dumps([{"queue": queue, "key": key} for queue, key in sorted(names)])
+    rows = yield Statement("tasks/resolve_keys", {"names": asked})
+    return {(queue, key): stamp for queue, key, _task_id, stamp, alive in rows if not alive}
+
+
+def _task_text(spec: TaskSpec, id: int | None, stamps: dict[tuple[str, str], int]) -> str:
+    """One element of the array; the payload goes in as the text it already is."""
+    fields: dict[str, Any] = {
+        "queue": spec.queue,
+        "type": spec.type,
+        "priority": spec.priority,
+        "max_attempts": spec.max_attempts,
+    }
+    if id is not None:
+        fields["id"] = id
+    if spec.delay_seconds is not None:
+        fields["delay_seconds"] = spec.delay_seconds
+    if spec.run_after is not None:
+        fields["run_after"] = spec.run_after.isoformat()
+    if spec.key is not None:
+        fields["key"] = spec.key
+        fields["key_ttl_seconds"] = spec.key_ttl_seconds
+        fields["seen_stamp"] = stamps.get((spec.queue, spec.key))
+    if spec.timeout_seconds is not None:
+        fields["timeout_seconds"] = spec.timeout_seconds
+    if spec.ttl_seconds is not None:
+        fields["ttl_seconds"] = spec.ttl_seconds
+    if spec.retry is not None:
+        fields["retry"] = spec.retry
+    if spec.tags:
+        fields["tags"] = spec.tags
+    if spec.headers:
+        fields["headers"] = spec.headers
+    return f'{json.dumps(fields)[:-1]}, "payload": {spec.payload}}}'
+
+
+@dataclass(frozen=True, slots=True)
+class GetTask(Command[Task | None]):
+    """Read one task with its history."""
+
+    id: int
+
+    def answer(self) -> Answer[Task | None]:
+        rows = yield Statement("tasks/get_tasks", {"ids": [self.id]})
+        if not rows:
+            return None
+        history = yield Statement("tasks/list_attempts", {"ids": [self.id]})
+        return replace(_task(rows[0]), history=tuple(Attempt(*row[1:]) for row in history))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which tasks: every field that is not None narrows. `older_than_seconds` counts from the end
+    of a finished task, and from the enqueue of a live one.
+    """
+
+    states: frozenset[State] = frozenset(State)
+    queue: str | None = None
+    type: str | None = None
+    tag: str | None = None
+    error: str | None = None
+    older_than_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListTasks(Command[Page]):
+    """List tasks, newest first. A task that moves while a page is read may be in two pages or none."""
+
+    filter: Filter
+    limit: int = 100
+    after: int | None = None
+    with_history: bool = False
+
+    def answer(self) -> Answer[Page]:
+        states = self.filter.states
+        rows: list[Row] = []
+        live = [s for s in ("ready", "delayed", "parked") if State.QUEUED in states]
+        live += ["leased"] if State.LEASED in states else []
+        final = sorted(states & FINAL)
+        if live:
+            rows += yield Statement("tasks/list_live_tasks", self._params(live))
+        if final:
+            only_dead = states & FINAL <= {State.DEAD, State.FAILED}
+            name = "tasks/list_dead_tasks" if only_dead else "tasks/list_finished_tasks"
+            rows += yield Statement(name, self._params([str(state) for state in final]))
+        # Between the two statements a task may have finished: it is shown as it ended.
+        newest = {row[0]: row for row in rows}
+        ordered = sorted(newest.values(), key=lambda row: row[0], reverse=True)
+        more = len(ordered) > self.limit
+        tasks = [_task(row) for row in ordered[: self.limit]]
+        if self.with_history and tasks:
+            attempts = yield Statement("tasks/list_attempts", {"ids": [task.id for task in tasks]})
+            histories = {
+                id_: tuple(Attempt(*row[1:]) for row in group)
+                for id_, group in groupby(attempts, key=lambda row: row[0])
+            }
+            tasks = [replace(task, history=histories.get(task.id, ())) for task in tasks]
+        return Page(tuple(tasks), tasks[-1].id if more else None)
+
+    def _params(self, states: list[str]) -> dict[str, Any]:
+        return {
+            "states": states,
+            "queue": self.filter.queue,
+            "type": self.filter.type,
+            "tag": self.filter.tag,
+            "error": self.filter.error,
+            "older_than_seconds": self.filter.older_than_seconds,
+            "after": self.after,
+            "limit_tasks": self.limit + 1,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTasks(Command[dict[int, Canceled]]):
+    """Cancel queued tasks; ask the workers of leased ones to let go."""
+
+    ids: tuple[int, ...]
+    reason: str | None = None
+
+    @property
+    def atomic(self) -> bool:
+        return True
+
+    def answer(self) -> Answer[dict[int, Canceled]]:
+        rows = yield Statement("tasks/cancel_tasks", {"ids": list(self.ids), "reason": self.reason})
+        answers = {id_: Canceled(answer) for id_, answer in rows}
+        missing = [id_ for id_ in self.ids if id_ not in answers]
+        if missing:
+            standings = yield Statement("tasks/list_standings", {"ids": missing})
+            for id_, standing in standings:
+                answers[id_] = Canceled.UNKNOWN if standing == "unknown" else Canceled.FINAL
+        return answers
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueTasks(Command[list[Requeued]]):
+    """Put finished tasks back; answers in the order of `ids`."""
+
+    ids: tuple[int, ...]
+    without_key: bool = False
+
+    def answer(self) -> Answer[list[Requeued]]:
+        rows = yield Statement(
+            "tasks/requeue_tasks",
+            {"ids": list(self.ids), "without_key": self.without_key},
+        )
+        answers = {row[0]: Requeued(row[0], row[1], row[3], row[2]) for row in rows}
+        missing = [id_ for id_ in self.ids if id_ not in answers]
+        if missing:
+            standings = yield Statement("tasks/list_standings", {"ids": missing})
+            for id_, standing in standings:
+                # A finished row that was locked is being requeued or purged by somebody else.
+                answers[id_] = Requeued(id_, "unknown" if standing == "unknown" else "not_final")
+        return [answers[id_] for id_ in self.ids]
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeTasks(Command[list[int]]):
+    """Delete finished tasks with their history and keys; answers the ids that are gone now."""
+
+    ids: tuple[int, ...]
+
+    def answer(self) -> Answer[list[int]]:
+        rows = yield Statement("tasks/purge_tasks", {"ids": list(self.ids)})
+        return [row[0] for row in rows]
+
+
+def _task(row: Row) -> Task:
+    return Task(*_fields(row))
+
+
+def _fields(row: Row) -> Iterator[Any]:
+    columns: Sequence[Any] = row
+    (
+        id_, queue, type_, payload, state, priority, attempts, max_attempts, token, run_after,
+        created_at, leased_at, finished_at, worker, expires_at, key, tags, headers, retry, timeout,
+        result, reason, error, cancel_requested_at,
+    ) = columns  # fmt: skip
+    started_at: datetime | None = leased_at
+    yield from (id_, queue, type_, payload, State(state), priority, attempts, max_attempts, token)
+    yield from (run_after, created_at, started_at, finished_at, worker, expires_at, key)
+    yield tuple(tags or ())
+    yield json.loads(headers) if headers else {}
+    yield json.loads(retry) if retry else None
+    yield from (timeout, result, reason, error, cancel_requested_at)

@@ -1,0 +1,52 @@
+"""How our own connections are made: dead peers are noticed, plans are pinned, no role setting surprises.
+
+Everything is a startup parameter, so it holds from the first statement and needs no state per transaction.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from wherry.config import PoolSettings
+
+# A plan made while the tables were empty must not survive a bulk load: walking an index is always right
+# for our statements. The other three keep a role's own settings from failing a command half-way.
+_OPTIONS = {
+    "default_transaction_isolation": "read\\ committed",
+    "jit": "off",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_mergejoin": "off",
+    "statement_timeout": "60s",
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "60s",
+}
+
+
+def connection_text(
+    dsn: str, *, name: str, settings: PoolSettings, options: dict[str, str] | None = None
+) -> str:
+    """Return *dsn* with what our connections need; what the DSN itself says wins."""
+    given = conninfo_to_dict(dsn)
+    wanted: dict[str, Any] = {
+        "application_name": name[:63],
+        "connect_timeout": max(2, round(settings.connect_timeout.total_seconds())),
+        "keepalives": 1,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": _milliseconds(settings.network_timeout),
+    }
+    if "," in str(given.get("host", "")):
+        # Of several hosts only the one that accepts writes will do.
+        wanted["target_session_attrs"] = "read-write"
+    text = " ".join(f"-c {key}={value}" for key, value in {**_OPTIONS, **(options or {})}.items())
+    wanted["options"] = f"{text} {given.pop('options', '')}".strip()
+    return make_conninfo(**{**wanted, **given})
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return round(duration / timedelta(milliseconds=1))

@@ -1,0 +1,106 @@
+"""An App's own connections: a pool per process and loop, made when it is first needed.
+
+What was lost on the way is sent again until the deadline, if the command allows it. An error that says
+that nothing happened (a deadlock, a serialization failure) is always tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from datetime import timedelta
+from time import monotonic
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from wherry.commands.base import Command
+from wherry.config import PoolSettings
+from wherry.errors import PoolExhausted, Unavailable
+from wherry.transport.base import arun
+from wherry.transport.connect import connection_text
+from wherry.transport.faults import Fault, fault_of, translated
+
+R = TypeVar("R")
+
+# The pool's own retries would fill the log of a service whose database is down; our errors say it.
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+
+
+class PoolTransport:
+    """Carries commands over a pool of connections; at most `settings.size` of them."""
+
+    def __init__(self, dsn: str, *, schema: str, settings: PoolSettings) -> None:
+        self.schema = schema
+        self.settings = settings
+        self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
+            connection_text(dsn, name="wherry app", settings=settings),
+            kwargs={"autocommit": True, "prepare_threshold": 2},
+            min_size=0,
+            max_size=settings.size,
+            max_idle=60.0,
+            timeout=settings.acquire_timeout.total_seconds(),
+            reconnect_timeout=settings.acquire_timeout.total_seconds(),
+            open=False,
+        )
+
+    async def open(self) -> None:
+        """Start the pool; no connection is made before it is needed."""
+        await self._pool.open()
+
+    async def close(self) -> None:
+        """Close every connection; waits 5 s at most for those in use."""
+        await self._pool.close(timeout=5.0)
+
+    async def call(self, command: Command[R]) -> R:
+        """Return the command's answer.
+
+        Raises Unavailable when the database stays out of reach for the acquire timeout, PoolExhausted
+        when no connection of the pool becomes free in that time.
+        """
+        deadline = monotonic() + self.settings.acquire_timeout.total_seconds()
+        pause = 0.02
+        while True:
+            try:
+                return await self._once(command)
+            except (psycopg.Error, OSError) as error:
+                fault = fault_of(error)
+                may_repeat = fault is Fault.TRANSIENT or (
+                    fault is Fault.LOST and command.repeatable
+                )
+                if not may_repeat or monotonic() >= deadline:
+                    raise (translated(error, schema=self.schema) or error) from error
+                if fault is Fault.LOST:
+                    command = command.again()
+            # Jittered, so that many callers do not come back in step.
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(pause * 2, 1.0)
+
+    async def _once(self, command: Command[R]) -> R:
+        try:
+            connection = await self._pool.getconn()
+        except PoolTimeout as error:
+            raise self._no_connection() from error
+        try:
+            if not command.atomic:
+                return await arun(connection, command, schema=self.schema)
+            async with connection.transaction():
+                return await arun(connection, command, schema=self.schema)
+        except psycopg.Error as error:
+            if fault_of(error) is Fault.LOST:
+                # A read-only or dying server still answers: this connection is of no more use.
+                await connection.close()
+            raise
+        finally:
+            await self._pool.putconn(connection)
+
+    def _no_connection(self) -> Unavailable:
+        waited: timedelta = self.settings.acquire_timeout
+        stats = self._pool.get_stats()
+        if stats.get("pool_size", 0) >= self.settings.size and not stats.get("connections_errors"):
+            return PoolExhausted(size=self.settings.size, waited=waited)
+        return Unavailable(
+            f"no connection to the database could be made in {waited.total_seconds():g} s"
+        )

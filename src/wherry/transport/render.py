@@ -1,0 +1,68 @@
+"""Reads the SQL files and renders them for a schema and a driver's way to write parameters.
+
+Each file is read once. Only `:name` outside literals and comments is a parameter; `::` is a cast.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Literal, TypeAlias
+
+from wherry.domain.names import render_schema
+
+Style: TypeAlias = Literal["pyformat", "dollar", "named"]
+
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|::|:(?P<name>[a-z_]+)|[%\\:]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """SQL text for one driver, and the order of its parameters where they are numbered."""
+
+    text: str
+    names: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def render(name: str, schema: str, style: Style) -> Rendered:
+    """Return the statement of that name for *schema*, written as *style* wants parameters."""
+    source = "\n".join(
+        line for line in _read(name).splitlines() if not line.lstrip().startswith("--")
+    )
+    names: list[str] = []
+
+    def write(token: re.Match[str]) -> str:
+        text = token[0]
+        parameter = token["name"]
+        if parameter is None:
+            return _escaped(text, style)
+        if parameter not in names:
+            names.append(parameter)
+        match style:
+            case "pyformat":
+                return f"%({parameter})s"
+            case "dollar":
+                return f"${names.index(parameter) + 1}"
+            case "named":
+                return f":{parameter}"
+
+    return Rendered(_TOKEN.sub(write, render_schema(source, schema)), tuple(names))
+
+
+def _escaped(text: str, style: Style) -> str:
+    match style:
+        case "pyformat":
+            return text.replace("%", "%%")
+        case "named":
+            # SQLAlchemy looks for parameters everywhere, also inside quotes.
+            return text.replace("\\", "\\\\").replace(":", "\\:")
+        case "dollar":
+            return text
+
+
+@lru_cache(maxsize=256)
+def _read(name: str) -> str:
+    return files("wherry").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")

@@ -1,0 +1,86 @@
+"""One reserved connection of our own, made when it is needed and made anew when it broke.
+
+A worker's loops have one each, so that neither handlers nor a full pool can keep a heartbeat waiting. A
+call either answers or raises Unavailable; going on after that is the loop's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+import psycopg
+
+from wherry.commands.base import Command
+from wherry.config import PoolSettings
+from wherry.errors import Unavailable
+from wherry.transport.base import arun
+from wherry.transport.connect import connection_text
+from wherry.transport.faults import Fault, fault_of, translated
+
+R = TypeVar("R")
+
+_TRIES = 5
+
+
+class SessionTransport:
+    """Carries commands over one connection, one at a time."""
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        schema: str,
+        name: str,
+        settings: PoolSettings,
+        options: dict[str, str] | None = None,
+    ) -> None:
+        self.schema = schema
+        self._text = connection_text(dsn, name=name, settings=settings, options=options)
+        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._turn = asyncio.Lock()
+
+    async def call(self, command: Command[R]) -> R:
+        """Return the command's answer; sends again what a deadlock or the like kept from happening.
+
+        Raises Unavailable when the connection is lost: then what was sent may have happened.
+        """
+        async with self._turn:
+            for left in reversed(range(_TRIES)):
+                try:
+                    return await self._once(command)
+                except (psycopg.Error, OSError) as error:
+                    if fault_of(error) is Fault.TRANSIENT and left:
+                        continue
+                    raise (translated(error, schema=self.schema) or error) from error
+        raise Unavailable("unreachable")
+
+    async def connection(self) -> psycopg.AsyncConnection[Any]:
+        """Return the open connection, making it if need be."""
+        if self._connection is None or self._connection.closed:
+            self._connection = await psycopg.AsyncConnection.connect(
+                self._text, autocommit=True, prepare_threshold=1
+            )
+        return self._connection
+
+    async def close(self) -> None:
+        """Close the connection; a later call makes a new one."""
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    async def _once(self, command: Command[R]) -> R:
+        connection = await self.connection()
+        try:
+            if not command.atomic:
+                return await arun(connection, command, schema=self.schema)
+            async with connection.transaction():
+                return await arun(connection, command, schema=self.schema)
+        except psycopg.Error as error:
+            if fault_of(error) is Fault.LOST:
+                await self.close()
+            raise
+        except BaseException:
+            # Canceled in the middle: what state the connection is in is not worth finding out.
+            await self.close()
+            raise

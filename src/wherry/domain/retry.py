@@ -14,7 +14,7 @@ import random as randomness
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from wherry.domain.durations import LONGEST_SECONDS, number_of_seconds, seconds_from
 from wherry.errors import InvalidOption
@@ -25,6 +25,13 @@ DEFAULT_CAP = timedelta(hours=1)
 # From here on the cap decides: even a base of one microsecond is past the longest cap by then, so
 # cutting the exponent changes no delay and no attempt number can overflow.
 _HIGHEST_EXPONENT = 62
+
+
+def _set(policy: object, **durations: timedelta | float) -> None:
+    for name, value in durations.items():
+        seconds = seconds_from(value, option=f"{type(policy).__name__}.{name}")
+        # A frozen dataclass that reads its arguments has no other way to keep them.
+        object.__setattr__(policy, name, timedelta(seconds=seconds))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -90,7 +97,7 @@ def check_policy(policy: object, *, index: int | None = None) -> RetryPolicy:
     elif inspect.iscoroutinefunction(policy):
         reason = "must be a plain function, not an async one: it only says how long to wait"
     elif callable(policy):
-        return policy
+        return cast("RetryFunction", policy)
     raise InvalidOption("retry", policy, reason, index=index)
 
 
@@ -207,10 +214,3 @@ def _ask(policy: RetryFunction, attempts: int, error: BaseException | None) -> t
     else:
         return timedelta(seconds=seconds)
     return f"the retry function answered {problem}, so the default policy serves"
-
-
-def _set(policy: object, **durations: timedelta | float) -> None:
-    for name, value in durations.items():
-        seconds = seconds_from(value, option=f"{type(policy).__name__}.{name}")
-        # A frozen dataclass that reads its arguments has no other way to keep them.
-        object.__setattr__(policy, name, timedelta(seconds=seconds))

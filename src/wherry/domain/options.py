@@ -1,0 +1,262 @@
+"""Checks and normalizes what people say about a task, once, before anything is sent.
+
+Every entrance (library, CLI, HTTP, gRPC) comes through `make_spec`, so the limits below are the
+only ones; the constraints of the tables are the last guard behind them. Names and keys are data:
+':', '/', '%2F', '..', right-to-left marks, case and spaces are kept as they are, and nobody may
+build an identifier, a path or a pattern from them without escaping.
+
+    queue, type     1 to 255 bytes of UTF-8, no control characters; no queue is named '*'
+    key             1 to 512 bytes of UTF-8, no NUL
+    priority        -100 to 100, higher first
+    max_attempts    1 to 32,767; 1 means no retry
+    delay           0 to a hundred years; not together with run_after
+    run_after       a datetime with a timezone
+    timeout, ttl    more than 0, up to a hundred years
+    key_ttl         0 to a hundred years
+    tags            a list of at most 32, each 1 to 255 bytes, no control characters
+    headers         strings to strings, at most 8 KiB of UTF-8 together
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn, TypeAlias, cast
+
+from wherry.config import DEFAULT_MAX_ATTEMPTS, DEFAULT_QUEUE
+from wherry.domain.durations import seconds_from
+from wherry.domain.retry import RetryPolicy, check_policy, to_json
+from wherry.errors import InvalidOption
+
+LONGEST_NAME_BYTES = 255
+# Queue and key share an index row, and a btree takes at most 2,704 bytes of it.
+LONGEST_KEY_BYTES = 512
+LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
+MOST_ATTEMPTS = 32_767
+MOST_TAGS = 32
+LONGEST_TAG_BYTES = 255
+HEADERS_LIMIT_BYTES = 8 * 1024
+
+Duration: TypeAlias = timedelta | float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """A task that may be enqueued: every field checked and in the form the database takes."""
+
+    queue: str
+    type: str
+    payload: str
+    priority: int
+    delay_seconds: float | None
+    run_after: datetime | None
+    max_attempts: int
+    key: str | None
+    key_ttl_seconds: float | None
+    retry: dict[str, Any] | None
+    timeout_seconds: float | None
+    ttl_seconds: float | None
+    tags: tuple[str, ...]
+    headers: dict[str, str]
+
+
+def make_spec(
+    *,
+    type: str,
+    payload: str,
+    queue: str = DEFAULT_QUEUE,
+    priority: int = 0,
+    delay: Duration | None = None,
+    run_after: datetime | None = None,
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+    key: str | None = None,
+    key_ttl: Duration | None = None,
+    retry: RetryPolicy | None = None,
+    timeout: Duration | None = None,
+    ttl: Duration | None = None,
+    tags: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+    index: int | None = None,
+) -> TaskSpec:
+    """Return the checked task; *payload* is JSON text that was encoded already.
+
+    Raises InvalidOption, which names the option, its value, what to do, and *index*, the task's
+    position in a batch. A retry function is stored as None: it runs in the worker.
+    """
+    if delay is not None:
+        if run_after is not None:
+            reason = "cannot be given together with delay: leave one of the two out"
+            raise InvalidOption("run_after", run_after, reason, index=index)
+        delay = seconds_from(delay, option="delay", index=index)
+    elif run_after is not None:
+        run_after = check_instant(run_after, option="run_after", index=index)
+    return TaskSpec(
+        queue=check_name(queue, option="queue", index=index),
+        type=check_name(type, option="type", index=index),
+        payload=payload,
+        priority=check_priority(priority, index=index),
+        delay_seconds=delay,
+        run_after=run_after,
+        max_attempts=check_max_attempts(max_attempts, index=index),
+        key=None if key is None else check_key(key, index=index),
+        key_ttl_seconds=(
+            None if key_ttl is None else seconds_from(key_ttl, option="key_ttl", index=index)
+        ),
+        retry=None if retry is None else to_json(check_policy(retry, index=index)),
+        timeout_seconds=_limit(timeout, option="timeout", index=index),
+        ttl_seconds=_limit(ttl, option="ttl", index=index),
+        tags=check_tags(tags, index=index),
+        headers={} if headers is None else check_headers(headers, index=index),
+    )
+
+
+def check_name(name: object, *, option: str, index: int | None = None) -> str:
+    """Return *name* if a queue or a type may be called so; *option* says which of them it is."""
+    if type(name) is str and name != "*" and _is_short_and_plain(name, LONGEST_NAME_BYTES):
+        return name
+    text = _text(name, option=option, limit_bytes=LONGEST_NAME_BYTES, index=index)
+    if text == "*" and option == "queue":
+        _refuse(option, name, "'*' stands for all queues: choose another name", index)
+    _refuse_control(text, option=option, index=index)
+    return text
+
+
+def check_key(key: object, *, index: int | None = None) -> str:
+    """Return the idempotency key as it is, if it can be one; case and spaces count."""
+    if type(key) is str and _is_short_and_plain(key, LONGEST_KEY_BYTES):
+        return key
+    return _text(key, option="key", limit_bytes=LONGEST_KEY_BYTES, index=index)
+
+
+def check_priority(priority: object, *, index: int | None = None) -> int:
+    """Return the priority, -100 to 100; higher runs first."""
+    return _integer(
+        priority, option="priority", least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY, index=index
+    )
+
+
+def check_max_attempts(max_attempts: object, *, index: int | None = None) -> int:
+    """Return how many attempts a task has, 1 (no retry) to 32,767."""
+    return _integer(max_attempts, option="max_attempts", least=1, most=MOST_ATTEMPTS, index=index)
+
+
+def check_instant(instant: object, *, option: str, index: int | None = None) -> datetime:
+    """Return *instant* in UTC. Raises InvalidOption for one without a timezone.
+
+    One in the past is as good as now.
+    """
+    if not isinstance(instant, datetime):
+        kind = type(instant).__name__
+        _refuse(option, instant, f"must be a datetime with a timezone, not {kind}", index)
+    try:
+        if instant.utcoffset() is None:
+            reason = "has no timezone: use datetime.now(UTC) + ..., or astimezone() for local time"
+            _refuse(option, instant, reason, index)
+        there = instant.astimezone(UTC)
+    except OverflowError:
+        _refuse(option, instant, "is beyond the years 1 to 9999 in UTC", index)
+    # Subclasses (of pendulum, pandas, test clocks) go no further: drivers know datetime.
+    return datetime.combine(there.date(), there.time(), UTC)
+
+
+def check_tags(tags: object, *, index: int | None = None) -> tuple[str, ...]:
+    """Return the tags in their order, each once."""
+    if not isinstance(tags, list | tuple):
+        kind = type(tags).__name__
+        _refuse("tags", tags, f"must be a list of strings, not {kind}", index)
+    if not tags:
+        return ()
+    seen: dict[str, None] = {}
+    for number, tag in enumerate(cast("Sequence[object]", tags)):
+        option = f"tags[{number}]"
+        text = _text(tag, option=option, limit_bytes=LONGEST_TAG_BYTES, index=index)
+        _refuse_control(text, option=option, index=index)
+        seen[text] = None
+        if len(seen) > MOST_TAGS:
+            _refuse("tags", len(seen), f"must be at most {MOST_TAGS} different ones", index)
+    return tuple(seen)
+
+
+def check_headers(headers: object, *, index: int | None = None) -> dict[str, str]:
+    """Return a copy of the headers, which map strings to strings."""
+    if not isinstance(headers, Mapping):
+        kind = type(headers).__name__
+        _refuse("headers", headers, f"must be a dict of strings to strings, not {kind}", index)
+    checked: dict[str, str] = {}
+    size_bytes = 0
+    for name, value in cast("Mapping[object, object]", headers).items():
+        key = _text(name, option="headers", limit_bytes=HEADERS_LIMIT_BYTES, index=index)
+        _refuse_control(key, option="headers", index=index)
+        option = f"headers[{key[:40]!r}]"
+        text = _text(
+            value, option=option, limit_bytes=HEADERS_LIMIT_BYTES, empty_allowed=True, index=index
+        )
+        size_bytes += len(key.encode()) + len(text.encode())
+        if size_bytes > HEADERS_LIMIT_BYTES:
+            reason = f"take {size_bytes:,} bytes and more; the limit is {HEADERS_LIMIT_BYTES:,}"
+            _refuse("headers", checked, f"{reason}: put data into the payload", index)
+        checked[key] = text
+    return checked
+
+
+def _is_short_and_plain(text: str, limit_bytes: int) -> bool:
+    # Printable ASCII, as nearly always, needs no closer look.
+    return 0 < len(text) <= limit_bytes and text.isascii() and text.isprintable()
+
+
+def _limit(value: object, *, option: str, index: int | None) -> float | None:
+    if value is None:
+        return None
+    return seconds_from(value, option=option, zero_allowed=False, index=index)
+
+
+def _integer(value: object, *, option: str, least: int, most: int, index: int | None) -> int:
+    # True is an int for Python, and never what anybody means here. Other subclasses (IntEnum) are.
+    if isinstance(value, int) and type(value) is not bool:
+        if least <= value <= most:
+            return int(value)
+        reason = f"must be between {least} and {most}"
+    else:
+        reason = f"must be an integer between {least} and {most}, not {type(value).__name__}"
+    raise InvalidOption(option, value, reason, index=index)
+
+
+def _text(
+    value: object,
+    *,
+    option: str,
+    limit_bytes: int,
+    empty_allowed: bool = False,
+    index: int | None,
+) -> str:
+    """Return *value* as a plain string that PostgreSQL can store whole."""
+    if not isinstance(value, str):
+        _refuse(option, value, f"must be a string, not {type(value).__name__}", index)
+    text = str.__str__(value)
+    if not text and not empty_allowed:
+        _refuse(option, value, "must not be empty", index)
+    if "\0" in text:
+        _refuse(option, value, "holds NUL, which PostgreSQL cannot store: remove it", index)
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError as error:
+        reason = f"holds a lone surrogate at character {error.start}: it is no valid unicode"
+        _refuse(option, value, reason, index)
+    if size_bytes > limit_bytes:
+        reason = f"is {size_bytes:,} bytes long in UTF-8; the limit is {limit_bytes:,}: shorten it"
+        _refuse(option, value, reason, index)
+    return text
+
+
+def _refuse_control(text: str, *, option: str, index: int | None) -> None:
+    """Raise InvalidOption if *text* would break the line, the log or the terminal that shows it."""
+    for position, character in enumerate(text):
+        if unicodedata.category(character) == "Cc":
+            reason = f"holds the control character U+{ord(character):04X} at character {position}"
+            _refuse(option, text, f"{reason}: remove it", index)
+
+
+def _refuse(option: str, value: object, reason: str, index: int | None) -> NoReturn:
+    raise InvalidOption(option, value, reason, index=index)

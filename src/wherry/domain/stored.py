@@ -1,0 +1,119 @@
+"""Reads back the JSON text of a payload or a result, exactly, and a fresh object each time.
+
+`json.loads` alone answers NaN and overflown numbers as floats, dies of deep nesting at a depth that
+depends on the caller's stack, and of long integers at a limit that is set outside of this program.
+A text that one process can read and another cannot would be retried for ever, so the bounds here
+are fixed: those of the door (`tasks/payload.py`), around which plain SQL can go.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn, cast
+
+from wherry.errors import DecodeError
+
+# The bounds of what may be stored: containers within one another, and digits of an integer.
+MOST_LEVELS = 64
+MOST_DIGITS = 1000
+
+# Integers are printed and read in halves of this many digits: whole ones may be too long for the
+# interpreter's own limit, which users may lower to 640 digits.
+HALF_DIGITS = 500
+HALF: int = 10**HALF_DIGITS
+_LOWEST_LIMIT_DIGITS = 640
+
+_DIGIT = re.compile("[0-9]")
+_BOXES = (dict, list)
+_TOO_DEEP = f"is nested more than {MOST_LEVELS} levels deep"
+_JSON_NAMES = {
+    list: "an array",
+    str: "a string",
+    int: "a number",
+    float: "a number",
+    bool: "a boolean",
+    type(None): "null",
+}
+
+
+def decode(text: str, *, what: str = "payload") -> dict[str, Any]:
+    """Return the payload that was stored as *text*, a fresh one at each call.
+
+    Raises DecodeError, and nothing else, for what cannot be given back: broken JSON, no object,
+    more than 64 levels, an integer of more than 1,000 digits, a number beyond a float. Of a
+    repeated key (only plain SQL can store one) the last value counts, as in jsonb.
+    """
+    value = decode_result(text, what=what)
+    if type(value) is not dict:
+        raise DecodeError(f"the stored {what} is no JSON object but {_JSON_NAMES[type(value)]}")
+    return cast("dict[str, Any]", value)
+
+
+def decode_result(text: str, *, what: str = "result") -> Any:
+    """Return the JSON value that was stored as *text*, by the rules of `decode`."""
+    # An integer longer than any interpreter's limit has a digit at one of these places; only a text
+    # that has one there is read with each integer looked at.
+    step = _LOWEST_LIMIT_DIGITS + 1
+    read = _read_long if len(text) >= step and _DIGIT.search(text[::step]) else _read
+    try:
+        value = read(text)
+    except _Refused as refused:
+        reason = refused.reason
+    except json.JSONDecodeError as error:
+        reason = f"is broken JSON: {error.msg} at character {error.pos:,} of {len(text):,}"
+    except RecursionError:
+        reason = _TOO_DEEP
+    else:
+        # Counting brackets, also those in strings, is the quick way to know that it is flat enough.
+        if text.count("{") + text.count("[") <= MOST_LEVELS or not _too_deep(value):
+            return value
+        reason = _TOO_DEEP
+    raise DecodeError(f"the stored {what} {reason}")
+
+
+class _Refused(Exception):
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+def _finite(literal: str) -> float:
+    value = float(literal)
+    if math.isinf(value):
+        raise _Refused(f"holds the number {literal[:40]}, which is beyond a float")
+    return value
+
+
+def _long_integer(literal: str) -> int:
+    digits = literal.removeprefix("-")
+    if len(digits) <= HALF_DIGITS:
+        return int(literal)
+    if len(digits) > MOST_DIGITS:
+        raise _Refused(f"holds an integer of {len(digits):,} digits; the limit is {MOST_DIGITS:,}")
+    value = int(digits[:-HALF_DIGITS]) * HALF + int(digits[-HALF_DIGITS:])
+    return -value if literal.startswith("-") else value
+
+
+def _no_json(literal: str) -> NoReturn:
+    raise _Refused(f"holds {literal}, which is no JSON")
+
+
+_read = json.JSONDecoder(parse_float=_finite, parse_constant=_no_json).decode
+_read_long = json.JSONDecoder(
+    parse_float=_finite, parse_int=_long_integer, parse_constant=_no_json
+).decode
+
+
+def _too_deep(value: Any) -> bool:
+    level: list[Any] = [value]
+    for _ in range(MOST_LEVELS):
+        level = [item for box in level for item in _boxes_in(box)]
+        if not level:
+            return False
+    return True
+
+
+def _boxes_in(box: Any) -> list[Any]:
+    items: Any = cast("dict[str, Any]", box).values() if type(box) is dict else box
+    return [item for item in items if type(item) in _BOXES]

@@ -1,0 +1,1 @@
+"""Task types and what they carry: the registry, the typed calls and the payload codec."""

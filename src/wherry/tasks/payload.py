@@ -1,0 +1,132 @@
+"""Encodes payloads and results as JSON text, so that what goes in comes out equal.
+
+The rule: a value is accepted if it is one of JSON's words (dict, list, str, int, float, bool, None,
+and subclasses of these such as StrEnum, IntEnum or OrderedDict) and what comes back from the
+database is `==` to it. Subclasses come back as their base type. Everything else is refused at the
+door, with its path: `json.dumps` alone would turn tuples into lists and the key 1 into "1" without
+a word, and let through NULs, lone surrogates and digits that are refused only later.
+
+Encoding is two passes: a quick look at the type of every value, then one C-speed `json.dumps`.
+Whatever either finds suspicious is encoded again by `careful.py`, which finds the path or a reason
+to accept. No method of the user's objects is ever called. Decoding is in `domain/stored.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from wherry.config import PAYLOAD_LIMIT_BYTES
+from wherry.domain.stored import MOST_LEVELS, decode, decode_result
+from wherry.tasks.careful import (
+    TOO_LARGE_INT,
+    refuse_not_an_object,
+    refuse_size,
+    write_carefully,
+)
+
+__all__ = ["decode", "decode_result", "encode", "encode_result"]
+
+_NEITHER_INTS_NOR_BOXES: frozenset[type] = frozenset((str, float, bool, type(None)))
+_INTS: set[type] = {int}
+_LONG_LIST = 16
+
+_dumps = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
+).encode
+
+
+def encode(
+    payload: Mapping[str, Any],
+    *,
+    limit_bytes: int = PAYLOAD_LIMIT_BYTES,
+    what: str = "payload",
+    index: int | None = None,
+) -> str:
+    """Return *payload* (a dict) as JSON text in the order of its keys.
+
+    Raises InvalidPayload with the path of what cannot come back equal; *index* is the position in
+    a batch. The text is valid for PostgreSQL's json and, cast, for jsonb.
+    """
+    if not issubclass(type(payload), dict):
+        refuse_not_an_object(payload, what=what, index=index)
+    return encode_result(payload, limit_bytes=limit_bytes, what=what, index=index)
+
+
+def encode_result(
+    value: Any,
+    *,
+    limit_bytes: int = PAYLOAD_LIMIT_BYTES,
+    what: str = "result",
+    index: int | None = None,
+) -> str:
+    """Return *value* as JSON text by the rules of `encode`, but of any of JSON's types.
+
+    For a value that cannot be encoded InvalidPayload is raised and nothing else, whatever its
+    class does, so that the failure itself can always be stored.
+    """
+    if _looks_plain(value, limit_bytes):
+        try:
+            text = _dumps(value)
+        except ValueError:
+            # NaN, an infinity, or more digits than this interpreter is set to print.
+            return write_carefully(value, limit_bytes=limit_bytes, what=what, index=index)
+        # The text `\\u0000` is innocent in a string that holds a backslash.
+        if "\\u0000" not in text:
+            try:
+                size_bytes = len(text) if text.isascii() else len(text.encode())
+            except UnicodeEncodeError:
+                pass
+            else:
+                if size_bytes <= limit_bytes:
+                    return text
+                refuse_size(f"{size_bytes:,}", limit_bytes, what=what, index=index)
+    return write_carefully(value, limit_bytes=limit_bytes, what=what, index=index)
+
+
+def _looks_plain(value: Any, most_values: int) -> bool:
+    """Say whether *value* holds exact JSON types only, in shape and number as we take them.
+
+    Errs towards False. Ends after *most_values*: shared or circular parts may seem endless.
+    """
+    level: list[Any] = [[value]]
+    seen = 0
+    for _ in range(MOST_LEVELS + 1):
+        below: list[Any] = []
+        for box in level:
+            seen += len(box)
+            if seen > most_values and len(level) > 1:
+                return False
+            items = box
+            shape = type(box)  # pyright: ignore[reportUnknownVariableType]
+            if shape is dict:
+                for key in box:
+                    if type(key) is not str:
+                        return False
+                items = box.values()
+            elif len(box) > _LONG_LIST:
+                # Long lists mostly hold one type, which is told at C speed.
+                kinds: set[type] = set(map(type, items))
+                if kinds <= _NEITHER_INTS_NOR_BOXES:
+                    continue
+                if kinds == _INTS:
+                    if min(items) > -TOO_LARGE_INT and max(items) < TOO_LARGE_INT:
+                        continue
+                    return False
+            for item in items:
+                kind = type(item)  # pyright: ignore[reportUnknownVariableType]
+                if kind is str:
+                    continue
+                if kind is int:
+                    if -TOO_LARGE_INT < item < TOO_LARGE_INT:
+                        continue
+                    return False
+                if kind is dict or kind is list:
+                    below.append(item)
+                elif kind not in _NEITHER_INTS_NOR_BOXES:
+                    return False
+        if not below:
+            return True
+        level = below
+    return False

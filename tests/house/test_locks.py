@@ -1,6 +1,6 @@
 """The locks install the same everywhere: hashes for everything, and nobody's address in them.
 
-They are made by `uv pip compile` without annotations and header; CONTRIBUTING.md has the line.
+`python3 -m tools.lock` makes them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,94 @@
+"""The server's socket: the only way in, in a folder that only the server's user can enter.
+
+The kernel takes about a hundred bytes for a socket's path. In a longer home `run` is a link to a
+short folder below /tmp instead; the link also remembers it, so that a server that is started
+again after a crash answers where its users look for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import stat
+import tempfile
+from pathlib import Path
+
+from wherry.embedded.home import Home
+from wherry.embedded.identity import Identity, give_folder
+
+# There is no TCP: the number is but a part of the socket's name.
+PORT = 5432
+# 104 on macOS, 108 on Linux, less some air.
+PATH_LIMIT_BYTES = 100
+USER = DATABASE = "wherry"
+# libpq reads a comma as "and the next host", PostgreSQL as "and the next folder".
+AWKWARD = re.compile(r"""[,'"\\\ud800-\udfff]""")
+
+
+def socket_in(folder: Path) -> Path:
+    """Return the path of the socket in *folder*."""
+    return folder / f".s.PGSQL.{PORT}"
+
+
+def dsn_for(folder: Path) -> str:
+    """Return the libpq conninfo string for the server whose socket is in *folder*."""
+    host = str(folder)
+    if re.search(r"\s", host):
+        host = f"'{host}'"
+    return f"host={host} port={PORT} user={USER} dbname={DATABASE}"
+
+
+def make_folder(home: Home, identity: Identity | None) -> Path:
+    """Return the folder for the socket, made, closed to others, and the same as last time."""
+    near = home.sockets
+    if _fits(near):
+        if near.is_symlink():
+            near.unlink()
+        give_folder(near, identity)
+        return near
+    owner = os.geteuid() if identity is None else identity.uid
+    if near.is_symlink():
+        far = near.readlink()
+        if _is_private(far, owner):
+            return far
+        near.unlink()
+    far = Path(tempfile.mkdtemp(prefix="wherry-", dir="/tmp"))
+    give_folder(far, identity)
+    near.symlink_to(far)
+    return far
+
+
+def drop_folder(home: Home) -> None:
+    """Remove the folder below /tmp, if there is one, once its server is gone."""
+    if home.sockets.is_symlink():
+        with contextlib.suppress(OSError):
+            home.sockets.readlink().rmdir()
+            home.sockets.unlink()
+
+
+def answers(path: str | Path) -> bool:
+    """Tell whether somebody listens at this socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(str(path))
+        except (OSError, ValueError):
+            return False
+    return True
+
+
+def _fits(folder: Path) -> bool:
+    path = str(socket_in(folder))
+    return not AWKWARD.search(path) and len(os.fsencode(path)) <= PATH_LIMIT_BYTES
+
+
+def _is_private(folder: Path, owner: int) -> bool:
+    """Tell whether what a link named long ago is still ours, and not put there by another."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    mode = found.st_mode
+    return stat.S_ISDIR(mode) and stat.S_IMODE(mode) == 0o700 and found.st_uid == owner

@@ -25,13 +25,13 @@ def failure(
     if conn.closed:
         return Unavailable(
             f"the database went away during migration {file.name}:"
-            f" {str(error).strip()}. It is applied whole or not at all: run it again"
+            f" {session.one_line(error)}. It is applied whole or not at all: run it again"
         )
     if isinstance(error, pg.ReadOnlySqlTransaction):
         return ReadOnly("connected to a read-only server: migrate on the primary")
     line = _line(error, file, schema)
     where = file.name if line is None else f"{file.name}, line {line},"
-    reason = diagnosis.message_primary or str(error).strip()
+    reason = diagnosis.message_primary or session.one_line(error)
     if diagnosis.message_detail:
         reason += f" ({diagnosis.message_detail})"
     return MigrationFailed(

@@ -151,9 +151,10 @@ def status(
     folder: Traversable | None = None,
 ) -> list[MigrationState]:
     """Return how every migration stands, in order; nothing is changed and nothing refused."""
+    check_schema(schema)
     files = {file.version: file for file in read_folder(folder)}
     with session.connected(where) as conn:
-        records = _records(conn, check_schema(schema))
+        records = _records(conn, schema)
     states = [_state(record, files.pop(record.version, None)) for record in records]
     states += [
         MigrationState(file.version, file.name, file.checksum, "pending") for file in files.values()
@@ -172,9 +173,10 @@ def check(
     Raises SchemaMissing, SchemaTooOld, SchemaTooNew, SchemaForeign or a MigrationError. A schema
     that is newer is accepted as long as its migrations say that this code still works on it.
     """
+    check_schema(schema)
     files = read_folder(folder)
     with session.connected(where) as conn:
-        records = read_records(conn, check_schema(schema))
+        records = read_records(conn, schema)
         return require_current(files, records, schema=schema)
 
 

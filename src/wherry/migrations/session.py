@@ -69,6 +69,11 @@ select l.pid, a.application_name, a.usename, a.state
 """
 
 
+def one_line(error: psycopg.Error) -> str:
+    """Return the driver's text, whose line ends are libpq's and not the reader's."""
+    return " ".join(str(error).split())
+
+
 @contextmanager
 def connected(where: str | Connection) -> Generator[Connection, None, None]:
     """Give an idle connection in autocommit: an own one to a DSN, or the caller's.
@@ -79,7 +84,7 @@ def connected(where: str | Connection) -> Generator[Connection, None, None]:
     if isinstance(where, str):
         conn = _connect(where)
         try:
-            with _lost_connections_named():
+            with _silence_named():
                 yield conn
         finally:
             conn.close()
@@ -91,7 +96,7 @@ def connected(where: str | Connection) -> Generator[Connection, None, None]:
     autocommit = where.autocommit
     where.autocommit = True
     try:
-        with _lost_connections_named():
+        with _silence_named():
             yield where
     finally:
         if not where.closed:
@@ -99,13 +104,13 @@ def connected(where: str | Connection) -> Generator[Connection, None, None]:
 
 
 @contextmanager
-def _lost_connections_named() -> Generator[None, None, None]:
+def _silence_named() -> Generator[None, None, None]:
     try:
         yield
     except psycopg.OperationalError as error:
         raise Unavailable(
-            f"the database went away: {str(error).strip()}. What was being applied is applied"
-            " whole or not at all: run it again"
+            f"the database could not answer: {one_line(error)}. What was being applied is"
+            " applied whole or not at all: run it again"
         ) from error
 
 
@@ -114,7 +119,7 @@ def _connect(dsn: str) -> Connection:
     try:
         given = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
-        raise ConfigError(f"the DSN cannot be read: {str(error).strip()}") from error
+        raise ConfigError(f"the DSN cannot be read: {one_line(error)}") from error
     wanted: dict[str, Any] = {
         "application_name": "wherry migrate",
         "client_encoding": "UTF8",
@@ -130,7 +135,7 @@ def _connect(dsn: str) -> Connection:
     try:
         return psycopg.connect(make_conninfo(dsn, **(wanted | given)), autocommit=True)
     except psycopg.OperationalError as error:
-        raise Unavailable(f"cannot connect to the database: {str(error).strip()}") from error
+        raise Unavailable(f"cannot connect to the database: {one_line(error)}") from error
 
 
 def require_writable(conn: Connection) -> None:

@@ -39,6 +39,8 @@ MOST_TAGS = 32
 LONGEST_TAG_BYTES = 255
 HEADERS_LIMIT_BYTES = 8 * 1024
 
+_NO_TAGS: tuple[str, ...] = ()
+
 Duration: TypeAlias = timedelta | float
 
 
@@ -76,7 +78,7 @@ def make_spec(
     retry: RetryPolicy | None = None,
     timeout: Duration | None = None,
     ttl: Duration | None = None,
-    tags: Sequence[str] = (),
+    tags: Sequence[str] = _NO_TAGS,
     headers: Mapping[str, str] | None = None,
     index: int | None = None,
 ) -> TaskSpec:
@@ -105,9 +107,9 @@ def make_spec(
             None if key_ttl is None else seconds_from(key_ttl, option="key_ttl", index=index)
         ),
         retry=None if retry is None else to_json(check_policy(retry, index=index)),
-        timeout_seconds=_limit(timeout, option="timeout", index=index),
-        ttl_seconds=_limit(ttl, option="ttl", index=index),
-        tags=check_tags(tags, index=index),
+        timeout_seconds=None if timeout is None else _limit(timeout, option="timeout", index=index),
+        ttl_seconds=None if ttl is None else _limit(ttl, option="ttl", index=index),
+        tags=check_tags(tags, index=index) if tags is not _NO_TAGS else _NO_TAGS,
         headers={} if headers is None else check_headers(headers, index=index),
     )
 
@@ -166,8 +168,6 @@ def check_tags(tags: object, *, index: int | None = None) -> tuple[str, ...]:
     if not isinstance(tags, list | tuple):
         kind = type(tags).__name__
         _refuse("tags", tags, f"must be a list of strings, not {kind}", index)
-    if not tags:
-        return ()
     seen: dict[str, None] = {}
     for number, tag in enumerate(cast("Sequence[object]", tags)):
         option = f"tags[{number}]"
@@ -206,13 +206,13 @@ def _is_short_and_plain(text: str, limit_bytes: int) -> bool:
     return 0 < len(text) <= limit_bytes and text.isascii() and text.isprintable()
 
 
-def _limit(value: object, *, option: str, index: int | None) -> float | None:
-    if value is None:
-        return None
+def _limit(value: object, *, option: str, index: int | None) -> float:
     return seconds_from(value, option=option, zero_allowed=False, index=index)
 
 
 def _integer(value: object, *, option: str, least: int, most: int, index: int | None) -> int:
+    if type(value) is int and least <= value <= most:
+        return value
     # True is an int for Python, and never what anybody means here. Other subclasses (IntEnum) are.
     if isinstance(value, int) and type(value) is not bool:
         if least <= value <= most:

@@ -20,7 +20,7 @@ from wherry.errors import InvalidPayload
 TOO_LARGE_INT: int = 10**MOST_DIGITS
 
 # Past this many times the limit, and a million characters, nobody needs the exact size.
-_GIVE_UP_AFTER = 8
+_GIVE_UP_AFTER = 4
 _GIVE_UP_NEVER_BEFORE = 1_000_000
 
 _quoted = json.JSONEncoder(ensure_ascii=False).encode

@@ -142,7 +142,7 @@ def test_the_defaults_are_one_second_and_one_hour() -> None:
 def test_policies_are_values() -> None:
     assert len({FullJitter(), FullJitter(1), Fixed(1), Fixed(1.0)}) == 2
     with pytest.raises(AttributeError):
-        FullJitter().base = timedelta()  # type: ignore[misc]  # pyright: ignore
+        FullJitter().base = timedelta()  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("value", [-1, math.nan, math.inf, True, "1", None, timedelta(-1), 10**400])
@@ -178,7 +178,7 @@ class Unprintable(float):
         raise RuntimeError
 
     __repr__ = __str__
-    __float__ = __str__  # type: ignore[assignment]  # pyright: ignore
+    __float__ = __str__  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_an_async_function_is_refused_and_its_coroutine_left_without_a_warning()
     async def policy(attempt: int, error: BaseException | None) -> float:
         return 1.0
 
-    hidden: Any = lambda *arguments: policy(*arguments)  # noqa: E731, PLW0108 - hides that it is async
+    hidden: Any = lambda *arguments: policy(*arguments)  # noqa: E731 - hides that it is async
     notes: list[str] = []
 
     with pytest.raises(InvalidOption, match="must be a plain function, not an async one"):
@@ -257,7 +257,12 @@ def test_the_stored_form_gives_the_same_policy(policy: FullJitter | Additive | F
 
 def test_the_stored_form_is_plain() -> None:
     assert to_json(FullJitter()) == {"kind": "full_jitter", "base": 1.0, "cap": 3600.0}
-    assert to_json(Additive(1, 2, 3)) == {"kind": "additive", "base": 1.0, "jitter": 2.0, "cap": 3.0}
+    assert to_json(Additive(1, 2, 3)) == {
+        "kind": "additive",
+        "base": 1.0,
+        "jitter": 2.0,
+        "cap": 3.0,
+    }
     assert to_json(Fixed(0.5)) == {"kind": "fixed", "delay": 0.5}
     assert to_json(lambda *_: 1) is None
     assert from_json(None) == DEFAULT_POLICY

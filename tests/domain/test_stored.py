@@ -54,7 +54,7 @@ def reason_for(text: str) -> str:
         ('{"a": -Infinity}', "holds -Infinity, which is no JSON"),
         ('{"a": 1e400}', "holds the number 1e400, which is beyond a float"),
         ('{"a": -1.5E999}', "holds the number -1.5E999, which is beyond a float"),
-        ('{"a": %s.5}' % ("9" * 400), "which is beyond a float"),  # noqa: UP031 - braces
+        ('{"a": %s.5}' % ("9" * 400), "which is beyond a float"),
     ],
 )
 def test_a_broken_text_is_refused_with_a_short_reason(text: str, reason: str) -> None:
@@ -92,7 +92,7 @@ def test_an_integer_of_up_to_a_thousand_digits_is_exact(
 
 @pytest.mark.usefixtures("int_digits_limit")
 def test_a_thousand_digits_are_read_under_the_lowest_limit() -> None:
-    assert decode('{"a": -1%s}' % ("0" * 999)) == {"a": -(10**999)}  # noqa: UP031 - braces
+    assert decode('{"a": -1%s}' % ("0" * 999)) == {"a": -(10**999)}
 
 
 def test_digits_in_a_string_are_no_integer() -> None:

@@ -19,15 +19,17 @@ def booby_trap(*_: object, **__: object) -> NoReturn:
     raise CodeRan
 
 
-TRAPS = {
-    name: booby_trap
-    for name in (
-        "__bool__ __str__ __repr__ __format__ __eq__ __ne__ __lt__ __gt__ __le__ __ge__ __hash__"
-        " __len__ __iter__ __getitem__ __contains__ __int__ __float__ __index__ __neg__ __pos__"
-        " __abs__ __add__ __sub__ __mul__ __divmod__ __rsub__ __getattr__ __json__"
-        " items keys values copy encode isascii __getattribute__ __reduce__ __dir__"
-    ).split()
-}
+TRAPS: dict[str, Any] = dict.fromkeys(
+    [
+        *("__bool__", "__str__", "__repr__", "__format__", "__hash__", "__len__", "__iter__"),
+        *("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__getitem__"),
+        *("__contains__", "__int__", "__float__", "__index__", "__neg__", "__pos__", "__abs__"),
+        *("__add__", "__sub__", "__rsub__", "__mul__", "__divmod__", "__getattr__", "__dir__"),
+        *("__getattribute__", "__json__", "__reduce__", "items", "keys", "values", "copy"),
+        *("encode", "isascii"),
+    ],
+    booby_trap,
+)
 
 
 class HostileMeta(type):
@@ -89,7 +91,7 @@ def test_an_object_that_claims_to_be_a_dict_is_not_believed() -> None:
             raise AssertionError
 
     with pytest.raises(InvalidPayload, match=r"must be a dict .*, not .*Proxy"):
-        encode(Proxy())  # type: ignore[arg-type]  # pyright: ignore
+        encode(Proxy())  # type: ignore[arg-type]
     with pytest.raises(InvalidPayload, match=r"no word for .*Proxy"):
         encode({"a": Proxy()})
 

@@ -82,7 +82,10 @@ class NotANumber(float):
         ({"a": 1}.keys(), "no word for dict_keys"),
         (MappingProxyType({}), "no word for mappingproxy"),
         (UserDict(a=1), "no word for collections.UserDict"),
-        (type("int64", (), {"__module__": "numpy"})(), "no word for numpy.int64: pass value.item()"),
+        (
+            type("int64", (), {"__module__": "numpy"})(),
+            "no word for numpy.int64: pass value.item()",
+        ),
     ],
     ids=lambda value: ascii(value)[:30] if not isinstance(value, int) else "int",
 )

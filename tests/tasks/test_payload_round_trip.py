@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from enum import IntEnum, StrEnum
@@ -87,14 +87,16 @@ def test_whatever_else_is_refused_or_comes_back_as_the_very_same(value: Any) -> 
 
 @given(anything)
 def test_the_quick_look_accepts_exactly_what_the_careful_one_does(value: Any) -> None:
-    try:
-        expected = write_carefully(value, limit_bytes=1 << 20, what="result", index=None)
-    except InvalidPayload as refused:
-        with pytest.raises(InvalidPayload) as seen:
-            encode_result(value)
-        assert str(seen.value) == str(refused)
-    else:
-        assert encode_result(value) == expected
+    def answer_of(encoding: Callable[[Any], str]) -> str:
+        try:
+            return encoding(value)
+        except InvalidPayload as refused:
+            return str(refused)
+
+    def careful(value: Any) -> str:
+        return write_carefully(value, limit_bytes=1 << 20, what="result", index=None)
+
+    assert answer_of(encode_result) == answer_of(careful)
 
 
 @given(json_values)
@@ -225,7 +227,7 @@ def test_each_decoding_gives_an_object_of_its_own() -> None:
     first = decode(text)
 
     first["v"].append(first)
-    first["k"]["deep"].append(date.today())
+    first["k"]["deep"].append(date(2026, 1, 1))
     del first["k"]
 
     assert decode(text) == {"v": [1], "k": {"deep": []}}

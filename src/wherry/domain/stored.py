@@ -110,8 +110,8 @@ def _too_deep(value: Any) -> bool:
         level = [
             item
             for box in level
-            for item in (box.values() if type(box) is dict else box)  # pyright: ignore
-            if type(item) in _BOXES  # pyright: ignore
+            for item in (box.values() if type(box) is dict else box)  # pyright: ignore[reportUnknownVariableType]
+            if type(item) in _BOXES  # pyright: ignore[reportUnknownArgumentType]
         ]
         if not level:
             return False

@@ -1,0 +1,84 @@
+"""The rights of those who use the schema without owning it, as GRANT statements for its owner.
+
+A migration grants nothing to anybody, and nothing is granted to PUBLIC. The statements only add,
+so they are run again after an upgrade: a new version may bring tables of its own. Rights on
+partitions are not needed: they are reached through the table that they are a part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wherry.config import DEFAULT_SCHEMA
+from wherry.domain.names import check_schema, quote_identifier, render_schema
+
+# Enqueues, leases, reports, keeps the queue in order, cancels and requeues; no DDL.
+WORKER = """\
+grant select on wherry.migration, wherry.settings, wherry.tasks to {role};
+grant select, insert, update, delete
+   on wherry.live, wherry.finished, wherry.attempt, wherry.lease, wherry.key, wherry.worker,
+      wherry.waiting
+   to {role};
+grant usage on sequence wherry.task_id, wherry.position to {role};
+grant execute
+   on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.make_days,
+      wherry.drop_past_days
+   to {role};
+"""
+
+# Stores tasks and keys, and sees of other tasks only whether they exist.
+ENQUEUER = """\
+grant select on wherry.migration to {role};
+grant select (channel) on wherry.settings to {role};
+grant select (queue, expires_at) on wherry.waiting to {role};
+grant select (id, queue, run_after),
+      insert (id, position, created_at, run_after, discard_at, timeout_seconds, ttl_seconds,
+              key_ttl_seconds, max_attempts, priority, state, queue, type, key, tags, headers,
+              retry, payload)
+   on wherry.live to {role};
+grant select (id, queue, key_until, keep_until) on wherry.finished to {role};
+grant select, insert, update (task_id, stamp, seen_stamp, payload_hash)
+   on wherry.key to {role};
+grant usage on sequence wherry.task_id, wherry.position to {role};
+grant execute on function wherry.now(), wherry.enqueue, wherry.check_task to {role};
+"""
+
+# Looks at everything, payloads included, and changes nothing.
+READER = """\
+grant select
+   on wherry.migration, wherry.settings, wherry.tasks, wherry.live, wherry.finished,
+      wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting
+   to {role};
+grant execute on function wherry.now() to {role};
+"""
+
+
+def grants(
+    *,
+    schema: str = DEFAULT_SCHEMA,
+    worker: Iterable[str] = (),
+    enqueuer: Iterable[str] = (),
+    reader: Iterable[str] = (),
+) -> str:
+    """Return the statements that give these roles what they need in *schema*, and no more.
+
+    The roles have to exist. The owner of the schema runs the statements once it is migrated, and
+    again after each upgrade.
+    """
+    check_schema(schema)
+    asked = [(WORKER, worker), (ENQUEUER, enqueuer), (READER, reader)]
+    parts = [
+        _grants_to(quote_identifier(role), schema, template)
+        for template, roles in asked
+        for role in roles
+    ]
+    if not parts:
+        return "-- No role was named: nothing to grant.\n"
+    return "begin;\n" + "".join(parts) + "commit;\n"
+
+
+def _grants_to(role: str, schema: str, template: str) -> str:
+    # Parted first: the names of schema and role may hold anything, the mark for a role included.
+    parts = [render_schema(part, schema) for part in template.split("{role}")]
+    usage = f"grant usage on schema {quote_identifier(schema)} to {role};\n"
+    return usage + role.join(parts)

@@ -20,28 +20,32 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 # Source and twin, below src/wherry. Imports of a source become imports of its twin.
-PAIRS: dict[str, str] = {}
+PAIRS: dict[str, str] = {
+    "app/calls.py": "app/calls_blocking.py",
+    "transport/pool.py": "transport/pool_blocking.py",
+    "transport/session.py": "transport/session_blocking.py",
+}
 
 # Whole names, in code, strings and comments alike. The left sides are regular expressions.
 NAMES: dict[str, str] = {
     "AsyncConnection": "Connection",
     "AsyncConnectionPool": "ConnectionPool",
-    "AsyncCursor": "Cursor",
-    "AsyncIterator": "Iterator",
-    "asynccontextmanager": "contextmanager",
-    "__aenter__": "__enter__",
-    "__aexit__": "__exit__",
-    "__aiter__": "__iter__",
-    "__anext__": "__next__",
-    "anext": "next",
-    "import asyncio": "import time",
+    "import asyncio": "import threading\nimport time",
     r"asyncio\.sleep": "time.sleep",
+    r"asyncio\.Lock": "threading.Lock",
+    "arun": "run",
+    "acarry": "carry",
     "aenqueue": "enqueue",
     "aenqueue_many": "enqueue_many",
+    "aenqueue_specs": "enqueue_specs",
     "aget_task": "get_task",
     "alist_tasks": "list_tasks",
+    "alist_queues": "list_queues",
+    "aresult": "result",
     "acancel": "cancel",
+    "acancel_many": "cancel_many",
     "arequeue": "requeue",
+    "arequeue_many": "requeue_many",
     "apurge": "purge",
     "alease": "lease",
     "aheartbeat": "heartbeat",
@@ -50,7 +54,6 @@ NAMES: dict[str, str] = {
     "asnooze": "snooze",
     "arelease": "release",
     "areap": "reap",
-    "amigrate": "migrate",
 }
 
 

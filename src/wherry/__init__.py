@@ -3,3 +3,104 @@
 The names below are imported on first use, so that `import wherry` (and the small keeper process of
 the embedded server) stays cheap.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+    from wherry.domain.lease import Lease, Reported
+    from wherry.domain.retry import Additive, Fixed, FullJitter
+    from wherry.domain.state import State
+    from wherry.domain.task import Attempt, Canceled, Enqueued, Page, QueueDepth, Requeued, Task
+    from wherry.errors import (
+        BlockingInLoop,
+        Cancel,
+        ConfigError,
+        DecodeError,
+        DSNMissing,
+        DuplicateType,
+        EmbeddedError,
+        EmbeddedStartFailed,
+        EmbeddedUnavailable,
+        Fail,
+        HandlerError,
+        InvalidOption,
+        InvalidPayload,
+        InvalidTask,
+        KeyTaken,
+        LeaseLost,
+        MigrationError,
+        NotFound,
+        Outcome,
+        PoolExhausted,
+        ReadOnly,
+        ResultError,
+        ResultNotStored,
+        Retry,
+        SchemaError,
+        SchemaMissing,
+        SchemaTooNew,
+        SchemaTooOld,
+        Snooze,
+        TaskCanceled,
+        TaskDead,
+        TaskFailed,
+        Unavailable,
+        UnknownImport,
+        UnknownType,
+        WherryError,
+    )
+    from wherry.tasks.task import TaskType
+    from wherry.worker.context import Context, current
+    from wherry.worker.worker import Summary
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "wherry.app.app": ("App",),
+    "wherry.domain.lease": ("Lease", "Reported"),
+    "wherry.domain.retry": ("Additive", "Fixed", "FullJitter"),
+    "wherry.domain.state": ("State",),
+    "wherry.domain.task": (
+        "Attempt", "Canceled", "Enqueued", "Page", "QueueDepth", "Requeued", "Task",
+    ),
+    "wherry.errors": (
+        "BlockingInLoop", "Cancel", "ConfigError", "DSNMissing", "DecodeError", "DuplicateType",
+        "EmbeddedError", "EmbeddedStartFailed", "EmbeddedUnavailable", "Fail", "HandlerError",
+        "InvalidOption", "InvalidPayload", "InvalidTask", "KeyTaken", "LeaseLost", "MigrationError",
+        "NotFound", "Outcome", "PoolExhausted", "ReadOnly", "ResultError", "ResultNotStored", "Retry",
+        "SchemaError", "SchemaMissing", "SchemaTooNew", "SchemaTooOld", "Snooze", "TaskCanceled",
+        "TaskDead", "TaskFailed", "Unavailable", "UnknownImport", "UnknownType", "WherryError",
+    ),
+    "wherry.tasks.task": ("TaskType",),
+    "wherry.worker.context": ("Context", "current"),
+    "wherry.worker.worker": ("Summary",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Additive", "App", "Attempt", "BlockingInLoop", "Cancel", "Canceled", "ConfigError", "Context",
+    "DSNMissing", "DecodeError", "DuplicateType", "EmbeddedError", "EmbeddedStartFailed",
+    "EmbeddedUnavailable", "Enqueued", "Fail", "Fixed", "FullJitter", "HandlerError", "InvalidOption",
+    "InvalidPayload", "InvalidTask", "KeyTaken", "Lease", "LeaseLost", "MigrationError", "NotFound",
+    "Outcome", "Page", "PoolExhausted", "QueueDepth", "ReadOnly", "Reported", "Requeued", "ResultError",
+    "ResultNotStored", "Retry", "SchemaError", "SchemaMissing", "SchemaTooNew", "SchemaTooOld", "Snooze",
+    "State", "Summary", "Task", "TaskCanceled", "TaskDead", "TaskFailed", "TaskType", "Unavailable",
+    "UnknownImport", "UnknownType", "WherryError", "current",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'wherry' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

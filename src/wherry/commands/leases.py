@@ -239,9 +239,7 @@ def _settled(
     return list(_in_turn((o.lease for o in outcomes), done))
 
 
-def _in_turn(
-    leases: Iterable[Lease], done: dict[tuple[int, int], Reported]
-) -> Iterable[Reported]:
+def _in_turn(leases: Iterable[Lease], done: dict[tuple[int, int], Reported]) -> Iterable[Reported]:
     seen: set[tuple[int, int]] = set()
     for lease in leases:
         fence = (lease.id, lease.token)

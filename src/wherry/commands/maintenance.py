@@ -80,9 +80,7 @@ class ParkTasks(Command[tuple[int, int]]):
     batch: int = 1000
 
     def answer(self) -> Answer[tuple[int, int]]:
-        rows = yield Statement(
-            "maintenance/park_tasks", {"queue": self.queue, "batch": self.batch}
-        )
+        rows = yield Statement("maintenance/park_tasks", {"queue": self.queue, "batch": self.batch})
         looked_at, parked = rows[0]
         return looked_at, parked
 

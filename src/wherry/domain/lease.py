@@ -12,6 +12,8 @@ from enum import StrEnum
 from time import monotonic
 from typing import Any
 
+from wherry.domain.stored import decode
+
 
 class Reported(StrEnum):
     """The answer to a report or heartbeat, one for each lease.
@@ -115,8 +117,6 @@ class Lease:
     @property
     def payload(self) -> dict[str, Any]:
         """A fresh copy at each look. Raises DecodeError if the stored text is not readable."""
-        from wherry.domain.stored import decode
-
         return decode(self.payload_text)
 
     def __repr__(self) -> str:

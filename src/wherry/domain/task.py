@@ -6,13 +6,13 @@ its copy changes nothing else, and so that one unreadable payload does not hide 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from wherry.domain.state import State
+from wherry.domain.stored import decode, decode_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,16 @@ class Enqueued:
     id: int
     created: bool
     payload_matches: bool | None = None
+    # The App that enqueued it; it is no part of the answer's value.
+    _app: Any = field(default=None, repr=False, compare=False)
+
+    def result(self, *, timeout: timedelta | float) -> Any:
+        """Wait for the task's stored result, blocking; see App.result."""
+        return self._app.result(self.id, timeout=timeout)
+
+    async def aresult(self, *, timeout: timedelta | float) -> Any:
+        """Wait for the task's stored result; see App.aresult."""
+        return await self._app.aresult(self.id, timeout=timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +86,13 @@ class Task:
 
     @property
     def payload(self) -> dict[str, Any]:
-        """A fresh copy at each look. Raises ValueError if the stored text is not readable."""
-        decoded: dict[str, Any] = json.loads(self.payload_text)
-        return decoded
+        """A fresh copy at each look. Raises DecodeError if the stored text is not readable."""
+        return decode(self.payload_text)
 
     @property
     def result(self) -> Any:
         """The stored result, or None; a fresh copy at each look."""
-        return None if self.result_text is None else json.loads(self.result_text)
+        return None if self.result_text is None else decode_result(self.result_text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The public object and its calls."""

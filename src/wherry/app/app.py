@@ -1,0 +1,242 @@
+"""App: the public object. It knows its task types, its database, and every call.
+
+`App()` does no I/O. The DSN is read at first use, pools are opened at the first call, and both belong to the
+process (and loop) that made them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Literal, ParamSpec, Self, TypeVar, overload
+
+from wherry.app.calls import Calls
+from wherry.app.calls_blocking import Calls as BlockingCalls
+from wherry.app.ids import TaskIds
+from wherry.config import DEFAULT_MAX_ATTEMPTS, DEFAULT_QUEUE, DEFAULT_SCHEMA
+from wherry.domain.retry import RetryPolicy, check_policy
+from wherry.errors import HandlerError, InvalidOption, UnknownImport
+from wherry.migrations import Applied, migrate
+from wherry.tasks.registry import Registry, type_name
+from wherry.tasks.task import Duration, Options, TaskType
+from wherry.worker.worker import Summary
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class App(Calls, BlockingCalls):
+    """A task queue in one database.
+
+    *dsn*: libpq conninfo or URI; without it $WHERRY_DSN is read at first use. `embedded:` (or
+    `embedded:/folder`) is a PostgreSQL that Wherry starts itself and migrates.
+    *imports*: modules with handlers, imported by workers only.
+    *tx*: a function that returns the ambient connection, so that no enqueue forgets it.
+    *pool_size*: the most connections that one process's calls hold at a time, per loop.
+    """
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        imports: Sequence[str] = (),
+        tx: Callable[[], Any] | None = None,
+        pool_size: int = 10,
+        pool_timeout: timedelta | float = 10.0,
+    ) -> None:
+        super().__init__(dsn, schema=schema, tx=tx, pool_size=pool_size, pool_timeout=pool_timeout)
+        self.imports = tuple(imports)
+        self.registry = Registry()
+        self._ids = TaskIds()
+
+    def __repr__(self) -> str:
+        return f"<App schema={self.schema!r} types={len(self.registry)}>"
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> TaskType[P, R]: ...
+
+    @overload
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = 0,
+        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+        retry: RetryPolicy | None = None,
+        timeout: Duration | None = None,
+        ttl: Duration | None = None,
+        key_ttl: Duration | None = None,
+        tags: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+        isolation: Literal["loop", "thread"] | None = None,
+        store_result: bool = False,
+    ) -> Callable[[Callable[P, R]], TaskType[P, R]]: ...
+
+    def task(
+        self,
+        function: Callable[P, R] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = 0,
+        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+        retry: RetryPolicy | None = None,
+        timeout: Duration | None = None,
+        ttl: Duration | None = None,
+        key_ttl: Duration | None = None,
+        tags: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+        isolation: Literal["loop", "thread"] | None = None,
+        store_result: bool = False,
+    ) -> TaskType[P, R] | Callable[[Callable[P, R]], TaskType[P, R]]:
+        """Make a function the handler of a task type; usable bare or with options.
+
+        *timeout* bounds one attempt. *isolation* is `loop` for async functions and `thread` for
+        plain ones. *store_result* keeps what the handler returns. Raises HandlerError for a function
+        no worker could find or call by name, DuplicateType, or InvalidOption.
+        """
+        if retry is not None:
+            check_policy(retry)
+        options = Options(
+            queue=queue,
+            priority=priority,
+            max_attempts=max_attempts,
+            retry=retry,
+            timeout=timeout,
+            ttl=ttl,
+            key_ttl=key_ttl,
+            tags=tags,
+            headers=headers,
+        )
+
+        def register(function: Callable[P, R]) -> TaskType[P, R]:
+            task_type: TaskType[P, R] = TaskType(
+                function,
+                name=name if name is not None else type_name(function),
+                app=self,
+                options=options,
+                isolation=_isolation(function, isolation),
+                store_result=store_result,
+            )
+            # Refused where it is written, not at the first enqueue.
+            options.spec(task_type.name, "{}")
+            self.registry.add(task_type)
+            return task_type
+
+        return register if function is None else register(function)
+
+    def load(self) -> None:
+        """Import the modules named in `imports`; the current folder counts. Raises UnknownImport."""
+        folder = os.getcwd()
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        for module in self.imports:
+            try:
+                importlib.import_module(module)
+            except (Exception, SystemExit, KeyboardInterrupt) as error:
+                raise UnknownImport(module, f"{type(error).__name__}: {error}") from error
+
+    def migrate(self) -> list[Applied]:
+        """Bring the database's schema up to date; returns what was applied now."""
+        return migrate(self.dsn, schema=self.schema)
+
+    async def amigrate(self) -> list[Applied]:
+        """Bring the database's schema up to date; returns what was applied now."""
+        return await asyncio.to_thread(self.migrate)
+
+    def work(
+        self,
+        queues: Sequence[str] | None = None,
+        *,
+        concurrency: int = 20,
+        name: str | None = None,
+        lease_for: timedelta | float = 30.0,
+        shutdown_timeout: timedelta | float = 30.0,
+        until_empty: bool = False,
+        listen: bool = True,
+    ) -> Summary:
+        """Run a worker here until SIGTERM or SIGINT (handled only on the main thread).
+
+        *queues*: by default those of the registered types; `["*"]` for every queue there is.
+        *until_empty*: end once nothing is due and nothing runs; a retry that is due later does not
+        count. *listen*: False polls once a second and needs no LISTEN. Durations are timedeltas or
+        seconds.
+        """
+        return asyncio.run(
+            self.awork(
+                queues,
+                concurrency=concurrency,
+                name=name,
+                lease_for=lease_for,
+                shutdown_timeout=shutdown_timeout,
+                until_empty=until_empty,
+                listen=listen,
+            )
+        )
+
+    async def awork(
+        self,
+        queues: Sequence[str] | None = None,
+        *,
+        concurrency: int = 20,
+        name: str | None = None,
+        lease_for: timedelta | float = 30.0,
+        shutdown_timeout: timedelta | float = 30.0,
+        until_empty: bool = False,
+        listen: bool = True,
+    ) -> Summary:
+        """Run a worker in this loop; see `work`. Canceling it drains it first."""
+        # Imported here: what composes a worker is built on App.
+        from wherry.app.work import run_worker, worker_settings
+
+        settings = worker_settings(
+            concurrency=concurrency,
+            lease_for=lease_for,
+            shutdown_timeout=shutdown_timeout,
+            listen=listen,
+        )
+        try:
+            return await run_worker(
+                self, queues=queues, settings=settings, name=name, until_empty=until_empty
+            )
+        finally:
+            await self.aclose_loop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _isolation(
+    function: Callable[..., Any], asked: Literal["loop", "thread"] | None
+) -> Literal["loop", "thread"]:
+    awaited = inspect.iscoroutinefunction(inspect.unwrap(function))
+    natural: Literal["loop", "thread"] = "loop" if awaited else "thread"
+    if asked not in (None, "loop", "thread"):
+        raise InvalidOption(
+            "isolation", asked, "choose loop (async functions) or thread (plain ones)"
+        )
+    if asked is not None and asked != natural:
+        raise HandlerError(
+            f"{function.__qualname__} is {'an async' if awaited else 'a plain'} function:"
+            f" it runs with isolation={natural!r}"
+        )
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise HandlerError(f"{function.__qualname__} is a generator: a handler returns once")
+    return natural

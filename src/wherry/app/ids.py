@@ -1,0 +1,46 @@
+"""Task ids drawn ahead of their enqueue.
+
+With its id known before it is sent, an enqueue whose answer was lost can be sent again and is still one
+task. Ids that are never used leave gaps, which mean nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+
+_FEWEST = 8
+_MOST = 1000
+
+
+class TaskIds:
+    """A thread-safe stock of drawn ids. A forked child starts with none: these are its parent's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stock: deque[int] = deque()
+        self._block = _FEWEST
+        self._pid = os.getpid()
+
+    def take(self, n: int) -> tuple[int, ...] | None:
+        """Return *n* ids, or None if so many are not in stock."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._stock.clear()
+                self._pid = os.getpid()
+            if len(self._stock) < n:
+                return None
+            return tuple(self._stock.popleft() for _ in range(n))
+
+    def draw_for(self, n: int) -> int:
+        """Return how many ids to draw for a call of *n*: busy enqueuers draw larger blocks."""
+        with self._lock:
+            block, self._block = self._block, min(self._block * 2, _MOST)
+            return n + block
+
+    def add(self, drawn: list[int], *, n: int) -> tuple[int, ...]:
+        """Keep drawn ids for later, and return *n* of them for now."""
+        with self._lock:
+            self._stock.extend(drawn[n:])
+        return tuple(drawn[:n])

@@ -1,0 +1,188 @@
+"""What one App holds in one process: its database, its pools, its ambient transaction.
+
+A pool belongs to one process, and an async one to one event loop: after a fork, or in a test's next loop,
+there is another one. Nothing is opened before it is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from wherry import embedded
+from wherry.commands.base import Command
+from wherry.config import DEFAULT_SCHEMA, DSN_VARIABLE, PoolSettings
+from wherry.domain.names import check_schema
+from wherry.errors import BlockingInLoop, ConfigError, DSNMissing
+from wherry.migrations import migrate
+from wherry.tasks.task import AMBIENT
+from wherry.transport import pool, pool_blocking
+from wherry.transport.on_caller import caller
+
+R = TypeVar("R")
+
+
+class Process:
+    """The parts of an App that touch the outside world."""
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        tx: Callable[[], Any] | None = None,
+        pool_size: int = 10,
+        pool_timeout: timedelta | float = 10.0,
+    ) -> None:
+        try:
+            self.schema = check_schema(schema)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        if not 1 <= pool_size <= 1000:
+            raise ConfigError(f"pool_size={pool_size}: give a number from 1 to 1000")
+        if not isinstance(pool_timeout, timedelta):
+            pool_timeout = timedelta(seconds=pool_timeout)
+        self.settings = PoolSettings(size=pool_size, acquire_timeout=pool_timeout)
+        self._given_dsn = dsn
+        self._real_dsn: str | None = None
+        self._embedded: embedded.Embedded | None = None
+        self._ambient = tx
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._pool: pool_blocking.PoolTransport | None = None
+        self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, pool.PoolTransport] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    @property
+    def dsn(self) -> str:
+        """The real DSN. At first use `embedded:` starts its server and brings the schema up to date."""
+        with self._lock:
+            if self._real_dsn is None:
+                given = self._given_dsn or os.environ.get(DSN_VARIABLE)
+                if not given:
+                    raise DSNMissing
+                home = embedded.parse(given)
+                if home is None:
+                    self._real_dsn = given
+                else:
+                    self._embedded = embedded.acquire(home)
+                    self._real_dsn = self._embedded.dsn
+                    migrate(self._real_dsn, schema=self.schema)
+            return self._real_dsn
+
+    @dsn.setter
+    def dsn(self, dsn: str) -> None:
+        if self._real_dsn is not None:
+            raise ConfigError("the App has been used already: its DSN cannot be changed now")
+        self._given_dsn = dsn
+
+    def ambient(self, tx: Any) -> Any:
+        """The connection a call belongs to: the one given, else what App(tx=...) names, else None."""
+        if tx is AMBIENT:
+            return self._ambient() if self._ambient is not None else None
+        return tx
+
+    def carry(self, command: Command[R], *, tx: Any = None, call: str = "call") -> R:
+        """Answer a command, blocking: on the caller's connection, or on our pool."""
+        if tx is not None:
+            on = caller(tx)
+            run = getattr(on, "run", None)
+            if run is None:
+                raise TypeError(
+                    f"tx={_kind(tx)} is awaited, {call}() is not: use `await a{call}(...)`"
+                )
+            answer: R = run(command, schema=self.schema)
+            return answer
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._blocking_pool().call(command)
+        raise BlockingInLoop(call, f"a{call}")
+
+    async def acarry(self, command: Command[R], *, tx: Any = None, call: str = "call") -> R:
+        """Answer a command: on the caller's connection, or on this loop's pool."""
+        if tx is not None:
+            on = caller(tx)
+            run = getattr(on, "arun", None)
+            if run is None:
+                raise TypeError(
+                    f"tx={_kind(tx)} blocks, a{call}() must not: use {call}(...) with it,"
+                    " or pass an async connection"
+                )
+            answer: R = await run(command, schema=self.schema)
+            return answer
+        transport = await self._async_pool()
+        return await transport.call(command)
+
+    def close(self) -> None:
+        """Close this process's blocking pool and let go of an embedded server."""
+        with self._lock:
+            if self._pool is not None and self._pid == os.getpid():
+                self._pool.close()
+            self._pool = None
+            if self._embedded is not None and not self._pools:
+                self._embedded.release()
+                self._embedded = None
+                self._real_dsn = None
+
+    async def aclose(self) -> None:
+        """Close this loop's pool, and the rest as `close` does."""
+        await self.aclose_loop()
+        await asyncio.to_thread(self.close)
+
+    async def aclose_loop(self) -> None:
+        """Close the pool of the running loop only."""
+        transport = self._pools.pop(asyncio.get_running_loop(), None)
+        if transport is not None:
+            await transport.close()
+
+    def _blocking_pool(self) -> pool_blocking.PoolTransport:
+        with self._lock:
+            self._notice_fork()
+            if self._pool is None:
+                self._pool = pool_blocking.PoolTransport(
+                    self.dsn, schema=self.schema, settings=self.settings
+                )
+                self._pool.open()
+                atexit.register(_close_quietly, weakref.ref(self._pool), self._pid)
+            return self._pool
+
+    async def _async_pool(self) -> pool.PoolTransport:
+        self._notice_fork()
+        loop = asyncio.get_running_loop()
+        transport = self._pools.get(loop)
+        if transport is None:
+            # An embedded server that must start first takes seconds: not on the loop.
+            dsn = await asyncio.to_thread(lambda: self.dsn)
+            transport = self._pools.get(loop)
+        if transport is None:
+            transport = pool.PoolTransport(dsn, schema=self.schema, settings=self.settings)
+            self._pools[loop] = transport
+            await transport.open()
+        return transport
+
+    def _notice_fork(self) -> None:
+        with self._lock:
+            if self._pid != os.getpid():
+                # The parent's connections are not ours to use, nor to close.
+                self._pid = os.getpid()
+                self._pool = None
+                self._pools = weakref.WeakKeyDictionary()
+
+
+def _kind(tx: Any) -> str:
+    kind = type(tx)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _close_quietly(ref: weakref.ref[pool_blocking.PoolTransport], pid: int) -> None:
+    transport = ref()
+    if transport is not None and pid == os.getpid():
+        transport.close()

@@ -1,0 +1,1 @@
+"""What keeps the queues tidy: inside any worker, from any number of them at once."""

@@ -1,0 +1,166 @@
+"""Runs the steps of maintenance beside a worker, each in its own rhythm.
+
+Any number of these run at once, so every rhythm is jittered. One step that fails is logged and comes again;
+it never stops the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from wherry.commands.base import Command
+from wherry.commands.maintenance import (
+    DiscardTasks,
+    DropPastDays,
+    MakeDays,
+    ParkTasks,
+    PromoteTasks,
+    Reaped,
+    ReapLeases,
+    ReapOrphans,
+    UnparkTasks,
+)
+from wherry.commands.queues import ListReadyQueues
+from wherry.commands.workers import ForgetWorkers
+from wherry.errors import Unavailable
+from wherry.maintenance.steps import Maintained
+from wherry.transport.base import Transport
+
+log = logging.getLogger("wherry.maintenance")
+
+# A step that always finds more makes room for the others after so many rounds.
+_ROUNDS = 20
+
+
+@dataclass(slots=True)
+class _Rhythm:
+    commands: Callable[[], Sequence[Command[Any]]]
+    every: float
+    due_at: float = 0.0
+
+
+class Maintenance:
+    """The maintenance of one process."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        reap_seconds: float,
+        promote_seconds: Callable[[], float],
+        queues: tuple[str, ...] | None,
+        found_work: Callable[[], object],
+    ) -> None:
+        self._transport = transport
+        self._promote_seconds = promote_seconds
+        self._queues = queues
+        self._found_work = found_work
+        self._nudged = asyncio.Event()
+        self._promote_at = 0.0
+        self.done = Maintained()
+        self._rhythms = [
+            _Rhythm(lambda: [MakeDays()], 3600.0),
+            _Rhythm(lambda: [ReapLeases()], reap_seconds),
+            _Rhythm(lambda: [DiscardTasks()], 5.0),
+            _Rhythm(lambda: [UnparkTasks()], 10.0),
+            _Rhythm(lambda: [ReapOrphans()], 60.0),
+            _Rhythm(lambda: [DropPastDays()], 60.0),
+            _Rhythm(lambda: [ForgetWorkers()], 3600.0),
+        ]
+        self._park = _Rhythm(lambda: [], 10.0, monotonic() + 2.0)
+
+    def nudge(self) -> None:
+        """Look for due tasks now: one has been enqueued, or put back, for a moment from now."""
+        self._promote_at = 0.0
+        self._nudged.set()
+
+    async def run(self) -> None:
+        """Keep going for ever; the owner cancels it."""
+        pause = 0.1
+        complained_at = -60.0
+        while True:
+            try:
+                await self._tick()
+                pause = 0.1
+            except Unavailable as error:
+                if monotonic() - complained_at > 60:
+                    complained_at = monotonic()
+                    log.warning("maintenance waits for the database: %s", error)
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+                pause = min(pause * 2, 2.0)
+
+    async def _tick(self) -> None:
+        if monotonic() >= self._promote_at:
+            await self._promote()
+        for rhythm in self._rhythms:
+            if monotonic() >= rhythm.due_at:
+                rhythm.due_at = monotonic() + rhythm.every * random.uniform(0.8, 1.0)
+                for command in rhythm.commands():
+                    await self._repeat(command)
+        if monotonic() >= self._park.due_at:
+            self._park.due_at = monotonic() + self._park.every * random.uniform(0.8, 1.0)
+            await self._park_unknown()
+        next_at = min(self._promote_at, *(rhythm.due_at for rhythm in self._rhythms))
+        try:
+            async with asyncio.timeout(max(0.0, next_at - monotonic())):
+                await self._nudged.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._nudged.clear()
+
+    async def _promote(self) -> None:
+        step = self._promote_seconds() * random.uniform(0.8, 1.0)
+        for _ in range(_ROUNDS):
+            answer = await self._call(PromoteTasks())
+            if answer is None:
+                break
+            self.done.add(answer)
+            if answer.promoted:
+                self._found_work()
+                continue
+            if answer.next_in is not None:
+                step = min(step, max(0.0, answer.next_in))
+            break
+        self._promote_at = monotonic() + step
+
+    async def _repeat(self, command: Command[Any]) -> None:
+        for _ in range(_ROUNDS):
+            answer = await self._call(command)
+            more = self.done.add(answer)
+            if isinstance(answer, Reaped) and answer:
+                self._promote_at = 0.0
+                log.warning(
+                    "took back %d tasks of workers that were lost: %d will be retried, %d are dead",
+                    len(answer),
+                    len(answer.queued),
+                    len(answer.dead),
+                )
+            if not more:
+                return
+
+    async def _park_unknown(self) -> None:
+        queues = self._queues or tuple(await self._call(ListReadyQueues()) or ())
+        for queue in queues:
+            for _ in range(_ROUNDS):
+                looked_at, parked = await self._call(ParkTasks(queue)) or (0, 0)
+                if not parked or looked_at == 0:
+                    break
+
+    async def _call(self, command: Command[Any]) -> Any:
+        try:
+            return await self._transport.call(command)
+        except Unavailable:
+            raise
+        except Exception:
+            # The border of a service's tick.
+            log.exception(
+                "the maintenance step %s failed; it will be tried again", type(command).__name__
+            )
+            return None

@@ -1,0 +1,68 @@
+"""The steps of maintenance, and what one pass of all of them did.
+
+Each step is a bounded command that is safe from anywhere; leadership is not needed, and there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from wherry.commands.base import Command
+from wherry.commands.maintenance import (
+    DiscardTasks,
+    DropPastDays,
+    MakeDays,
+    Promoted,
+    PromoteTasks,
+    Reaped,
+    ReapLeases,
+    ReapOrphans,
+    UnparkTasks,
+)
+from wherry.commands.workers import ForgetWorkers
+
+
+@dataclass(slots=True)
+class Maintained:
+    """How many tasks a pass promoted, took back from lost workers, ended, and so on."""
+
+    promoted: int = 0
+    reaped: int = 0
+    dead: int = 0
+    canceled: int = 0
+    expired: int = 0
+    unparked: int = 0
+
+    def add(self, answer: Any) -> bool:
+        """Count a step's answer; True if the step may have more to do."""
+        match answer:
+            case Promoted(promoted=n):
+                self.promoted += n
+                return n > 0
+            case Reaped(queued, dead, canceled):
+                self.reaped += len(answer)
+                self.dead += len(dead)
+                self.canceled += len(canceled)
+                return len(answer) > 0
+            case bool():
+                return answer
+            case list():
+                self.expired += len(answer)
+                return len(answer) > 0
+            case _:
+                return False
+
+
+def maintenance_pass() -> list[Command[Any]]:
+    """Return every step once, in the order in which one makes work for the next."""
+    return [
+        MakeDays(),
+        ReapLeases(),
+        ReapOrphans(),
+        PromoteTasks(),
+        UnparkTasks(),
+        DiscardTasks(),
+        DropPastDays(),
+        ForgetWorkers(),
+    ]

@@ -1,0 +1,77 @@
+"""Hears PostgreSQL's notifications on a connection of its own, and proves that it still can.
+
+A notification only says "look now": losing any of them costs one poll. So the listener's one duty beside
+hearing is to be honest about being alive, since a quiet connection and a dead one look the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import psycopg
+
+from wherry.commands.workers import GetChannel
+from wherry.config import PoolSettings
+from wherry.domain.names import quote_identifier
+from wherry.transport.base import arun
+from wherry.transport.connect import connection_text
+
+log = logging.getLogger("wherry.worker")
+
+_PROVE_EVERY = 30.0
+_PROVE_WITHIN = 5.0
+
+
+class Listener:
+    """Calls *heard* with the queue named by each notification of one schema."""
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        schema: str,
+        name: str,
+        settings: PoolSettings,
+        heard: Callable[[str], object],
+    ) -> None:
+        self._schema = schema
+        self._text = connection_text(dsn, name=name, settings=settings)
+        self._heard = heard
+        self.alive = False
+
+    async def run(self) -> None:
+        """Listen for ever, through every loss of the connection; the owner cancels it."""
+        pause = 0.1
+        complained_at = -60.0
+        while True:
+            try:
+                async with await psycopg.AsyncConnection.connect(
+                    self._text, autocommit=True, prepare_threshold=None
+                ) as connection:
+                    channel = await arun(connection, GetChannel(), schema=self._schema)
+                    await connection.execute(f"listen {quote_identifier(channel)}".encode())
+                    self.alive = True
+                    # What was enqueued while nobody listened is found by looking once.
+                    self._heard("")
+                    pause = 0.1
+                    await self._listen(connection)
+            except (psycopg.Error, OSError, TimeoutError) as error:
+                if monotonic() - complained_at > 60:
+                    complained_at = monotonic()
+                    log.warning("not listening, polling instead until it is back: %s", error)
+            finally:
+                self.alive = False
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(pause * 2, 5.0)
+
+    async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        while True:
+            async for note in connection.notifies(timeout=_PROVE_EVERY):
+                self._heard(note.payload)
+            async with asyncio.timeout(_PROVE_WITHIN):
+                await connection.execute(b"select 1")

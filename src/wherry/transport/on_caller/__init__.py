@@ -1,0 +1,59 @@
+"""Runs a command on the connection the caller holds, in the transaction that is open there.
+
+We never commit, roll back, flush or change a setting on it. Which driver it is is told by the module of
+its class, so that none is imported that the caller does not use; what a driver raises is let through.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from wherry.commands.base import Command
+
+R = TypeVar("R")
+
+
+class BlockingCaller(Protocol):
+    """A connection that blocks."""
+
+    def run(self, command: Command[R], *, schema: str) -> R:
+        """Answer *command* in the open transaction."""
+
+
+class AsyncCaller(Protocol):
+    """A connection that is awaited."""
+
+    async def arun(self, command: Command[R], *, schema: str) -> R:
+        """Answer *command* in the open transaction."""
+
+
+Caller: TypeAlias = BlockingCaller | AsyncCaller
+
+
+def caller(tx: Any) -> Caller:
+    """Return the caller for *tx*; TypeError names what it is if it is no connection we know."""
+    for kind in type(tx).__mro__:
+        module = kind.__module__.partition(".")[0]
+        if module in ("psycopg", "psycopg_pool"):
+            from wherry.transport.on_caller import psycopg
+
+            return psycopg.caller(tx)
+        if module == "asyncpg":
+            from wherry.transport.on_caller import asyncpg
+
+            return asyncpg.caller(tx)
+        if module == "sqlalchemy":
+            from wherry.transport.on_caller import sqlalchemy
+
+            return sqlalchemy.caller(tx)
+    raise refused(tx)
+
+
+def refused(tx: Any) -> TypeError:
+    """The error for something that is no open connection of a kind we know."""
+    kind = type(tx)
+    return TypeError(
+        f"tx={kind.__module__}.{kind.__qualname__}: expected an open psycopg Connection,"
+        " AsyncConnection or cursor, an asyncpg Connection, or an SQLAlchemy Connection, Session,"
+        " AsyncConnection or AsyncSession"
+    )

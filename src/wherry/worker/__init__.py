@@ -1,0 +1,1 @@
+"""Runs handlers: leases tasks, keeps their leases alive, and reports how they ended."""

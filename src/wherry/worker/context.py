@@ -1,0 +1,157 @@
+"""What a handler can ask about the attempt it is running.
+
+`current()` works in async handlers, in plain ones (which run in threads), and in whatever they await.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from wherry.domain.lease import Lease, Reported
+from wherry.domain.task import Enqueued
+from wherry.errors import LeaseLost
+from wherry.tasks.task import AMBIENT
+
+log = logging.getLogger("wherry.worker")
+
+_current: ContextVar[Context] = ContextVar("wherry_current")
+
+
+class Queue(Protocol):
+    """What a running handler needs of its App."""
+
+    def complete(self, lease: Lease, *, result: Any = None, tx: Any = None) -> Reported:
+        """Finish a leased task, blocking."""
+
+    async def acomplete(self, lease: Lease, *, result: Any = None, tx: Any = None) -> Reported:
+        """Finish a leased task."""
+
+    def enqueue(
+        self, type: str, payload: Mapping[str, Any] | None = None, *, tx: Any = ..., **options: Any
+    ) -> Enqueued:
+        """Store a task, blocking."""
+
+    async def aenqueue(
+        self, type: str, payload: Mapping[str, Any] | None = None, *, tx: Any = ..., **options: Any
+    ) -> Enqueued:
+        """Store a task."""
+
+
+class Context:
+    """One running attempt."""
+
+    __slots__ = ("_app", "_cancel", "completing", "lease")
+
+    def __init__(self, app: Queue, lease: Lease) -> None:
+        self._app = app
+        self._cancel = threading.Event()
+        self.lease = lease
+        # Set by `complete`: from then on the worker itself never completes this lease.
+        self.completing = False
+
+    @property
+    def task_id(self) -> int:
+        """The task's id."""
+        return self.lease.id
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self.lease.attempt
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers the task was enqueued with; a fresh copy."""
+        return json.loads(self.lease.headers_text) if self.lease.headers_text else {}
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether to stop: the lease is gone, a cancel was asked for, or the time is up.
+
+        A plain handler in a thread cannot be stopped from outside: a long one looks here.
+        """
+        return self._cancel.is_set()
+
+    def wait_cancelled(self, seconds: float) -> bool:
+        """Wait up to *seconds* for `cancelled`: a sleep that ends at once when it is time to stop."""
+        return self._cancel.wait(seconds)
+
+    def cancel(self) -> None:
+        """Set `cancelled`; the worker calls this."""
+        self._cancel.set()
+
+    def complete(self, *, tx: Any, result: Any = None) -> None:
+        """Finish the task inside the transaction open on *tx* (a blocking connection).
+
+        The task is done if and only if that transaction commits. Raises LeaseLost if the lease is
+        gone: let it propagate, so that the transaction rolls back.
+        """
+        self._about_to_complete()
+        self._app.complete(self.lease, result=result, tx=tx)
+
+    async def acomplete(self, *, tx: Any, result: Any = None) -> None:
+        """Finish the task inside the transaction open on *tx* (an async connection).
+
+        The task is done if and only if that transaction commits. Raises LeaseLost if the lease is
+        gone: let it propagate, so that the transaction rolls back.
+        """
+        self._about_to_complete()
+        await self._app.acomplete(self.lease, result=result, tx=tx)
+
+    def enqueue(
+        self,
+        type: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        tx: Any = AMBIENT,
+        **options: Any,
+    ) -> Enqueued:
+        """Enqueue another task by name, blocking; see App.enqueue."""
+        return self._app.enqueue(type, payload, tx=tx, **options)
+
+    async def aenqueue(
+        self,
+        type: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        tx: Any = AMBIENT,
+        **options: Any,
+    ) -> Enqueued:
+        """Enqueue another task by name; see App.aenqueue."""
+        return await self._app.aenqueue(type, payload, tx=tx, **options)
+
+    def _about_to_complete(self) -> None:
+        if self.lease.remaining <= 0:
+            # By our own clock, which is never later than the database's.
+            raise LeaseLost(self.lease.id, token=self.lease.token)
+        self.completing = True
+
+
+def current() -> Context:
+    """Return the running attempt's context. Raises LookupError outside a handler."""
+    try:
+        return _current.get()
+    except LookupError:
+        raise LookupError("wherry.current() was called outside a running handler") from None
+
+
+def enter(context: Context) -> None:
+    """Make *context* the current one, in the calling contextvars context."""
+    _current.set(context)
+
+
+def warn_of_waiting(id: int) -> None:
+    """Warn a handler that waits for another task: with every slot waiting, nothing moves."""
+    context = _current.get(None)
+    if context is not None:
+        log.warning(
+            "task %s waits for the result of task %s inside its handler: it holds a slot meanwhile,"
+            " and if all slots wait like this, the tasks they wait for never start",
+            context.lease.id,
+            id,
+        )

@@ -1,0 +1,163 @@
+"""Keeps leases alive from a thread of its own, whatever the event loop is doing.
+
+A lease is extended when a third of it has passed, counted from its own start; every pass beats for all
+leases that are due in one statement. What the database answers (lost, or a cancel was asked for) is handed
+to the loop, as is the news that a lease can no longer be extended in time.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+
+from wherry.commands.leases import HeartbeatLeases
+from wherry.commands.workers import BeatWorker
+from wherry.domain.lease import Lease, Reported
+from wherry.errors import Unavailable
+from wherry.transport.session_blocking import SessionTransport
+from wherry.worker.held import Held
+
+log = logging.getLogger("wherry.worker")
+
+_BATCH = 2000
+_BEAT_WORKER_EVERY = 20.0
+
+
+@dataclass(slots=True)
+class News:
+    """What a pass found: these leases are lost, these tasks' cancel was asked for."""
+
+    lost: list[Lease] = field(default_factory=list)
+    canceled: list[Lease] = field(default_factory=list)
+
+
+class Keeper:
+    """The heartbeat thread of one worker."""
+
+    def __init__(
+        self,
+        transport: SessionTransport,
+        held: Held,
+        *,
+        me: BeatWorker,
+        lease_seconds: float,
+        blocked_after: float,
+        call_soon: Callable[[Callable[[], object]], object],
+        tell: Callable[[News], object],
+        given_up: Callable[[Lease], bool],
+    ) -> None:
+        self._transport = transport
+        self._held = held
+        self._me = me
+        self._lease_seconds = lease_seconds
+        self._blocked_after = blocked_after
+        self._call_soon = call_soon
+        self._tell = tell
+        # Leases of handlers that ignore their end are not extended: somebody else must get the task.
+        self._given_up = given_up
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="wherry-keeper", daemon=True)
+        self._loop_thread = threading.get_ident()
+        self._seen_at = monotonic()
+        self._asked_at: float | None = None
+        self._complained = False
+        # Known to tests and to the worker's summary: the shortest time any lease had left when beaten.
+        self.shortest_left = lease_seconds
+
+    def start(self) -> None:
+        """Start beating; call it on the loop's thread."""
+        self._loop_thread = threading.get_ident()
+        self._thread.start()
+
+    def stop(self, *, timeout: float) -> None:
+        """Stop beating and wait for the thread to end, at most *timeout* seconds."""
+        self._stop.set()
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        # A sixth: the next pass comes early enough to beat before half of a lease is gone.
+        tick = self._lease_seconds / 6
+        next_worker_beat = 0.0
+        complained_at = -60.0
+        while True:
+            pause = tick * random.uniform(0.8, 1.0)
+            try:
+                if monotonic() >= next_worker_beat:
+                    self._transport.call(self._me)
+                    next_worker_beat = monotonic() + _BEAT_WORKER_EVERY
+                self._beat()
+            except Unavailable as error:
+                # Sooner again: each lease has only its own time left.
+                pause = min(pause, 0.5)
+                if monotonic() - complained_at > 60:
+                    complained_at = monotonic()
+                    log.warning("heartbeats do not get through: %s", error)
+            except Exception:
+                # The border of this service's tick: the next one must come, whatever this one met.
+                log.exception("a heartbeat failed")
+            self._doom()
+            self._watch_loop()
+            if self._stop.wait(min(pause, 1.0) if self._held else pause):
+                break
+        self._transport.close()
+
+    def _beat(self) -> None:
+        latest = monotonic() + self._lease_seconds * 2 / 3
+        due = [
+            lease
+            for lease in self._held.all()
+            if lease.deadline < latest and not self._given_up(lease)
+        ]
+        for start in range(0, len(due), _BATCH):
+            part = due[start : start + _BATCH]
+            self.shortest_left = min(self.shortest_left, *(lease.remaining for lease in part))
+            answers = self._transport.call(HeartbeatLeases(tuple(part), self._lease_seconds))
+            news = News()
+            for lease, answer in zip(part, answers, strict=True):
+                if answer is Reported.LOST:
+                    news.lost.append(lease)
+                elif answer is Reported.CANCEL_REQUESTED:
+                    news.canceled.append(lease)
+            if news.lost or news.canceled:
+                self._post(lambda news=news: self._tell(news))  # type: ignore[misc]
+
+    def _doom(self) -> None:
+        """Tell of leases that will run out before another beat can help, while there is still time."""
+        margin = min(self._lease_seconds / 10, 2.0)
+        doomed = [lease for lease in self._held.all() if lease.remaining < margin]
+        if doomed:
+            self._post(lambda: self._tell(News(lost=doomed)))
+
+    def _watch_loop(self) -> None:
+        """Report a loop that has not answered for long: some async handler is blocking it."""
+        now = monotonic()
+        if self._asked_at is None or self._seen_at >= self._asked_at:
+            self._asked_at = now
+            self._complained = False
+            self._post(self._seen)
+        elif now - self._asked_at > self._blocked_after and not self._complained:
+            self._complained = True
+            frame = sys._current_frames().get(self._loop_thread)
+            where = "".join(traceback.format_stack(frame)[-6:]) if frame else "(unknown)"
+            log.warning(
+                "the event loop has been blocked for %.1f s; leases are kept, but nothing else moves."
+                " A plain function would run in a thread. It is here:\n%s",
+                now - self._asked_at,
+                where,
+            )
+
+    def _seen(self) -> None:
+        self._seen_at = monotonic()
+
+    def _post(self, function: Callable[[], object]) -> None:
+        try:
+            self._call_soon(function)
+        except RuntimeError:
+            # The loop is closed: there is nobody left to tell.
+            self._stop.set()

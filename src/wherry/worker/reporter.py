@@ -1,0 +1,166 @@
+"""Reports outcomes in batches.
+
+One report is under way at a time; what ends meanwhile waits for the next one. So a lone outcome is sent at
+once, and a flood of them shares a statement and a commit. What could not be sent is kept and sent again:
+a report that had arrived after all is answered "already done".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+from wherry.commands.base import Command
+from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks
+from wherry.domain.failure import Failure
+from wherry.domain.lease import Reported
+from wherry.domain.outcome import Completed, Failed, Outcome
+from wherry.errors import Unavailable
+from wherry.transport.base import Transport
+from wherry.worker.held import Held
+
+log = logging.getLogger("wherry.worker")
+
+BATCH = 1000
+# Runners wait while this many outcomes are unsent: a worker must not outrun its database for long.
+_MOST_WAITING = 20_000
+
+
+class Reporter:
+    """Sends outcomes, keeps those that did not get through, and tells what became of each."""
+
+    def __init__(
+        self, transport: Transport, held: Held, *, told: Callable[[Outcome, Reported], object]
+    ) -> None:
+        self._transport = transport
+        self._held = held
+        self._told = told
+        self._waiting: deque[Outcome] = deque()
+        self._some = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._sending = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting) + self._sending
+
+    def unsent(self) -> list[int]:
+        """Return the ids of the tasks whose outcomes are not known to be stored."""
+        return [outcome.lease.id for outcome in self._waiting]
+
+    async def add(self, outcome: Outcome) -> None:
+        """Have an outcome reported; waits only while far too many are unsent."""
+        self._waiting.append(outcome)
+        self._some.set()
+        if len(self._waiting) > _MOST_WAITING:
+            self._room.clear()
+            await self._room.wait()
+
+    async def run(self) -> None:
+        """Send for ever; the owner cancels it once nothing more is to come."""
+        pause = 0.05
+        complained_at = -60.0
+        while True:
+            await self._some.wait()
+            try:
+                while self._waiting:
+                    await self.flush()
+                    pause = 0.05
+                self._some.clear()
+            except Unavailable as error:
+                if monotonic() - complained_at > 60:
+                    complained_at = monotonic()
+                    log.warning(
+                        "%d outcomes are kept until the database is back: %s", len(self), error
+                    )
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+                pause = min(pause * 2, 2.0)
+
+    async def flush(self) -> None:
+        """Send one batch. Raises Unavailable, with the batch kept."""
+        batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+        self._sending = len(batch)
+        try:
+            while batch:
+                kind = type(batch[0])
+                alike = [outcome for outcome in batch if type(outcome) is kind]
+                await self._send(alike)
+                batch = [outcome for outcome in batch if type(outcome) is not kind]
+        finally:
+            self._sending = 0
+            # Left over only if sending failed: they go first next time.
+            self._waiting.extendleft(reversed(batch))
+            if len(self._waiting) <= _MOST_WAITING:
+                self._room.set()
+
+    async def _send(self, outcomes: list[Any]) -> None:
+        command = _command(outcomes, self._held.closed_by(o.lease for o in outcomes))
+        try:
+            answers = await self._transport.call(command)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - one bad outcome must not spoil its neighbours
+            await self._send_apart(outcomes, error)
+            return
+        busy: list[Outcome] = []
+        settled = []
+        for outcome, answer in zip(outcomes, answers, strict=True):
+            if answer is Reported.BUSY:
+                busy.append(outcome)
+            else:
+                settled.append(outcome.lease)
+                self._told(outcome, answer)
+        self._held.drop(settled)
+        if busy:
+            # An open transaction is completing these; it ends in its own time.
+            asyncio.get_running_loop().call_later(0.05, self._again, busy)
+
+    async def _send_apart(self, outcomes: list[Any], error: Exception) -> None:
+        if len(outcomes) > 1:
+            middle = len(outcomes) // 2
+            await self._send(outcomes[:middle])
+            await self._send(outcomes[middle:])
+            return
+        [outcome] = outcomes
+        plain = _plainer(outcome, error)
+        if plain is None:
+            log.error("the outcome of task %s cannot be stored: %s", outcome.lease.id, error)
+            self._held.drop([outcome.lease])
+            return
+        await self._send([plain])
+
+    def _again(self, outcomes: list[Outcome]) -> None:
+        self._waiting.extend(outcomes)
+        self._some.set()
+
+
+def _command(outcomes: Sequence[Any], closed: tuple[str, ...]) -> Command[list[Reported]]:
+    match outcomes[0]:
+        case Completed():
+            return CompleteTasks(tuple(outcomes), closed)
+        case Failed():
+            return FailTasks(tuple(outcomes), closed)
+        case _:
+            return GiveBackTasks(tuple(outcomes), closed)
+
+
+def _plainer(outcome: Outcome, error: Exception) -> Outcome | None:
+    """An outcome that PostgreSQL cannot refuse, in place of one that it did refuse."""
+    match outcome:
+        case Completed(lease, result) if result is not None:
+            failure = Failure(
+                "ResultRefused", f"PostgreSQL refused the result: {type(error).__name__}", ""
+            )
+            return Failed(lease, "fail", failure, reason="its result cannot be stored")
+        case Failed(failure=failure) if failure.type != "ErrorRefused":
+            return replace(
+                outcome, failure=Failure("ErrorRefused", "PostgreSQL refused the error's text", "")
+            )
+        case _:
+            return None

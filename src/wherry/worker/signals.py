@@ -1,0 +1,57 @@
+"""SIGTERM, SIGINT and SIGHUP: the first asks the worker to stop, a later one hurries it.
+
+A terminal and a process manager often forward the same Ctrl-C twice, so a second signal within a second
+counts as the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+log = logging.getLogger("wherry.worker")
+
+SIGNALS = (
+    (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    if hasattr(signal, "SIGHUP")
+    else (signal.SIGTERM, signal.SIGINT)
+)
+_SAME_WITHIN = 1.0
+
+
+@contextmanager
+def handled(*, stop: Callable[[], object], hurry: Callable[[], object]) -> Iterator[None]:
+    """Handle the signals inside this block, on the main thread's running loop; elsewhere do nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    first_at: float | None = None
+
+    def received(number: signal.Signals) -> None:
+        nonlocal first_at
+        now = monotonic()
+        if first_at is None:
+            first_at = now
+            log.info("%s received: finishing what is running", number.name)
+            stop()
+        elif now - first_at > _SAME_WITHIN:
+            log.warning("%s received again: interrupting what is running", number.name)
+            hurry()
+
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        loop.add_signal_handler(number, received, number)
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+            handler = before[number]
+            if handler is not None:
+                signal.signal(number, handler)

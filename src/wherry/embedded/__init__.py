@@ -9,7 +9,7 @@ does the rest; so a SIGKILL is no different from a clean end.
 from __future__ import annotations
 
 from wherry.embedded.acquire import Embedded, acquire, running
-from wherry.embedded.find import Binaries, find_binaries
+from wherry.embedded.find import Binaries, find_all, find_binaries
 from wherry.embedded.home import default_home, parse
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Embedded",
     "acquire",
     "default_home",
+    "find_all",
     "find_binaries",
     "parse",
     "running",

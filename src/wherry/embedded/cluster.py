@@ -31,12 +31,13 @@ def make_data(
     identity: Identity | None,
     *,
     settings: Mapping[str, str],
+    held: int,
     log: int,
 ) -> None:
     """Make the data of *major* in *home*, with the role and the database in it.
 
-    Only the keeper calls this, under its lock; so what an earlier keeper left half made is
-    nobody's and goes.
+    Only the keeper calls this, under its lock, and the programs inherit *held*, the server's
+    lock: so what an earlier keeper left half made is nobody's any more, and goes.
     """
     for leftover in home.path.glob(PREFIX + "*"):
         shutil.rmtree(leftover)
@@ -44,7 +45,8 @@ def make_data(
     growing = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home.path))
     try:
         give_folder(growing, identity)
-        _run([programs / "initdb", *_initdb_options(growing, major, durable)], identity, log=log)
+        initdb = [programs / "initdb", *_initdb_options(growing, major, durable)]
+        _run(initdb, identity, held=held, log=log)
         _run(
             [
                 # A server without clients: the database is there before anybody could miss it.
@@ -54,6 +56,7 @@ def make_data(
                 *("-c", "exit_on_error=on", "template1"),
             ],
             identity,
+            held=held,
             log=log,
             stdin=f"create database {DATABASE};\n".encode(),
         )
@@ -90,10 +93,15 @@ def _has_c_utf8() -> bool:
 
 
 def _run(
-    command: list[str | Path], identity: Identity | None, *, log: int, stdin: bytes | None = None
+    command: list[str | Path],
+    identity: Identity | None,
+    *,
+    held: int,
+    log: int,
+    stdin: bytes | None = None,
 ) -> None:
     name = Path(command[0]).name
-    ran = start(command, identity, output=log, takes_input=stdin is not None)
+    ran = start(command, identity, output=log, keep_open=[held], takes_input=stdin is not None)
     try:
         ran.communicate(stdin, timeout=LIMIT_SECONDS)
     except subprocess.TimeoutExpired:

@@ -55,6 +55,11 @@ def find_binaries() -> Binaries:
     raise EmbeddedUnavailable(misses)
 
 
+def find_all() -> list[Binaries]:
+    """Return every usable PostgreSQL on this machine, in the order of find_binaries."""
+    return list(_look([]))
+
+
 def find_for(majors: list[int]) -> Binaries:
     """Return the PostgreSQL for a home that has data of *majors*.
 

@@ -10,6 +10,7 @@ the user that it runs as cannot enter /root. That is why root's default home is 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pwd
@@ -119,6 +120,8 @@ class Home:
                 f"cannot make {self.path} for the embedded server: {refused.strerror};"
                 " set WHERRY_HOME or name another folder in embedded:/folder"
             ) from refused
+        if not stat.S_ISDIR(found.st_mode):
+            raise EmbeddedError(f"{self.path} is not a folder: name one in embedded:/folder")
         if found.st_uid != os.geteuid():
             raise EmbeddedError(
                 f"{self.path} belongs to {user_name(found.st_uid)}, and this process runs as"
@@ -135,7 +138,9 @@ class Home:
 
     def _make(self) -> None:
         if os.geteuid() != 0:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                self.path.mkdir(mode=0o700)
             return
         # The user that PostgreSQL runs as must be able to pass, whatever root's umask is.
         missing = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]

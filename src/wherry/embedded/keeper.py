@@ -20,7 +20,7 @@ from pathlib import Path
 
 from wherry.embedded.cluster import make_data
 from wherry.embedded.home import Home, Record
-from wherry.embedded.identity import can_run, first_closed_folder, server_identity
+from wherry.embedded.identity import Identity, can_run, first_closed_folder, server_identity
 from wherry.embedded.locks import open_lock, polls, try_exclusive
 from wherry.embedded.postmaster import Postmaster, find_orphan, launch
 from wherry.embedded.sockets import drop_folder, dsn_for, make_folder, socket_in
@@ -97,32 +97,53 @@ class Keeper:
     def launch(self) -> Postmaster:
         """Start a server on our data, which is made first if there is none."""
         identity = server_identity(self.data)
-        programs = self.programs
-        if identity is not None:
-            if closed := first_closed_folder(self.home.path, identity):
-                raise EmbeddedStartFailed(
-                    f"PostgreSQL refuses root, so it runs as {identity.name}, who cannot enter"
-                    f" {closed}: name a folder that {identity.name} can reach in"
-                    " embedded:/folder or WHERRY_HOME, such as one below /var/lib"
+        programs = self.programs_for(identity)
+        held = open_lock(self.lock)
+        try:
+            # Others look at this lock too, for a moment each. Where it stays held, a program that
+            # the former server ran has outlived it; PostgreSQL's own check has the last word then.
+            for _ in polls(within_seconds=1):
+                if try_exclusive(held):
+                    break
+            if not self.data.exists():
+                make_data(
+                    self.home,
+                    programs,
+                    int(self.data.name),
+                    identity,
+                    settings=self.settings,
+                    held=held,
+                    log=OUTPUT,
                 )
-            if not can_run(programs / "postgres", identity):
-                from wherry.embedded.mirror import mirror  # seldom needed, slow to import
+            self.began_at.append(time.monotonic())
+            return launch(
+                programs,
+                self.data,
+                make_folder(self.home, identity),
+                identity,
+                settings=self.settings,
+                lock=self.lock,
+                held=held,
+                log=OUTPUT,
+            )
+        finally:
+            os.close(held)
 
-                programs = mirror(programs, self.home.mirrors)
-        if not self.data.exists():
-            major = int(self.data.name)
-            make_data(self.home, programs, major, identity, settings=self.settings, log=OUTPUT)
-        sockets = make_folder(self.home, identity)
-        self.began_at.append(time.monotonic())
-        return launch(
-            programs,
-            self.data,
-            sockets,
-            identity,
-            settings=self.settings,
-            lock=self.lock,
-            log=OUTPUT,
-        )
+    def programs_for(self, identity: Identity | None) -> Path:
+        """Return where *identity* can run PostgreSQL's programs, and reach our home from."""
+        if identity is None:
+            return self.programs
+        if closed := first_closed_folder(self.home.path, identity):
+            raise EmbeddedStartFailed(
+                f"PostgreSQL refuses root, so it runs as {identity.name}, who cannot enter"
+                f" {closed}: name a folder that {identity.name} can reach in"
+                " embedded:/folder or WHERRY_HOME, such as one below /var/lib"
+            )
+        if can_run(self.programs / "postgres", identity):
+            return self.programs
+        from wherry.embedded.mirror import mirror  # seldom needed, slow to import
+
+        return mirror(self.programs, self.home.mirrors)
 
     def launch_again(self, dead: Postmaster) -> Postmaster:
         """Replace a server that died while it is used; its users reconnect by themselves."""

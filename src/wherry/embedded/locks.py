@@ -4,7 +4,8 @@
     users.lock    shared     every process that uses the server, until it lets go or dies
                   exclusive  the keeper, once nobody does
     keeper.lock   exclusive  the keeper, all its life
-    server.lock   exclusive  the postmaster and all its children, who inherit it
+    server.lock   exclusive  the postmaster and all its children, who inherit it, and before
+                             them the programs that make its data
 
 A lock belongs to the *open file*, not to the process: a fork shares it, and it ends when the
 last copy of the descriptor is closed. Hence nothing here asks whether a process id is alive (ids

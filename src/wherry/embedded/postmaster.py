@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wherry.embedded.identity import Identity, start
-from wherry.embedded.locks import is_held, open_lock, polls, try_exclusive
+from wherry.embedded.locks import is_held, polls
 from wherry.embedded.sockets import PORT, answers, socket_in
 from wherry.errors import EmbeddedStartFailed
 
@@ -120,9 +120,13 @@ def launch(
     *,
     settings: Mapping[str, str],
     lock: Path,
+    held: int,
     log: int,
 ) -> Postmaster:
-    """Start a server on *data*; it is not ready yet. Nobody else may be starting one there."""
+    """Start a server on *data*, which inherits *held*, the lock file *lock*; it is not ready yet.
+
+    Nobody else may be starting one there.
+    """
     _refuse_stranger(data)
     _disown(data / "postmaster.pid")
     _disown(socket_in(sockets).with_name(socket_in(sockets).name + ".lock"))
@@ -137,16 +141,7 @@ def launch(
     command: list[str | Path] = [programs / "postgres", "-D", data]
     for name, value in given.items():
         command += ["-c", f"{name}={value}"]
-    held = open_lock(lock)
-    try:
-        # Others look at this lock too, for a moment each. Where it stays held, a program that
-        # the former server ran has outlived it; PostgreSQL's own check has the last word then.
-        for _ in polls(within_seconds=1):
-            if try_exclusive(held):
-                break
-        child = start(command, identity, output=log, keep_open=[held])
-    finally:
-        os.close(held)
+    child = start(command, identity, output=log, keep_open=[held])
     return Postmaster(child.pid, data, lock, child)
 
 

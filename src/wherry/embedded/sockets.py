@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import socket
 import stat
 import tempfile
@@ -54,6 +55,9 @@ def make_folder(home: Home, identity: Identity | None) -> Path:
         if _is_private(far, owner):
             return far
         near.unlink()
+    elif near.is_dir():
+        # The home had a shorter path once, and was moved.
+        shutil.rmtree(near)
     far = Path(tempfile.mkdtemp(prefix="wherry-", dir="/tmp"))
     give_folder(far, identity)
     near.symlink_to(far)

@@ -1,7 +1,7 @@
 """App: the public object. It knows its task types, its database, and every call.
 
-`App()` does no I/O. The DSN is read at first use, pools are opened at the first call, and both belong to the
-process (and loop) that made them.
+`App()` does no I/O. The DSN is read at first use, pools are opened at the first call, and both
+belong to the process (and loop) that made them.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal, ParamSpec, Self, TypeVar, overload
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
 from wherry.app.calls import Calls
 from wherry.app.calls_blocking import Calls as BlockingCalls
@@ -28,6 +28,15 @@ from wherry.worker.worker import Summary
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Q = ParamSpec("Q")
+S = TypeVar("S")
+
+
+class TaskDecorator(Protocol):
+    """What `@app.task(...)` is applied with."""
+
+    def __call__(self, function: Callable[P, R], /) -> TaskType[P, R]:
+        """Register the function."""
 
 
 class App(Calls, BlockingCalls):
@@ -77,7 +86,7 @@ class App(Calls, BlockingCalls):
         headers: Mapping[str, str] | None = None,
         isolation: Literal["loop", "thread"] | None = None,
         store_result: bool = False,
-    ) -> Callable[[Callable[P, R]], TaskType[P, R]]: ...
+    ) -> TaskDecorator: ...
 
     def task(
         self,
@@ -96,12 +105,12 @@ class App(Calls, BlockingCalls):
         headers: Mapping[str, str] | None = None,
         isolation: Literal["loop", "thread"] | None = None,
         store_result: bool = False,
-    ) -> TaskType[P, R] | Callable[[Callable[P, R]], TaskType[P, R]]:
+    ) -> TaskType[P, R] | TaskDecorator:
         """Make a function the handler of a task type; usable bare or with options.
 
         *timeout* bounds one attempt. *isolation* is `loop` for async functions and `thread` for
-        plain ones. *store_result* keeps what the handler returns. Raises HandlerError for a function
-        no worker could find or call by name, DuplicateType, or InvalidOption.
+        plain ones. *store_result* keeps what the handler returns. Raises HandlerError for a
+        function no worker could find or call by name, DuplicateType, or InvalidOption.
         """
         if retry is not None:
             check_policy(retry)
@@ -117,8 +126,8 @@ class App(Calls, BlockingCalls):
             headers=headers,
         )
 
-        def register(function: Callable[P, R]) -> TaskType[P, R]:
-            task_type: TaskType[P, R] = TaskType(
+        def register(function: Callable[Q, S], /) -> TaskType[Q, S]:
+            task_type: TaskType[Q, S] = TaskType(
                 function,
                 name=name if name is not None else type_name(function),
                 app=self,
@@ -134,8 +143,8 @@ class App(Calls, BlockingCalls):
         return register if function is None else register(function)
 
     def load(self) -> None:
-        """Import the modules named in `imports`; the current folder counts. Raises UnknownImport."""
-        folder = os.getcwd()
+        """Import the modules of `imports`; the current folder counts. Raises UnknownImport."""
+        folder = str(Path.cwd())
         if folder not in sys.path:
             sys.path.insert(0, folder)
         for module in self.imports:

@@ -35,7 +35,7 @@ def asked_task(
     *,
     index: int | None = None,
 ) -> tuple[TaskSpec, bool]:
-    """Return the checked task and whether to notify. A registered type's options are the defaults."""
+    """Return the checked task and whether to notify; a registered type's options count first."""
     given = {name: value for name, value in options.items() if name not in _NOT_OPTIONS}
     unknown = given.keys() - OPTION_NAMES
     if unknown:

@@ -62,9 +62,9 @@ class Calls(Process):
     ) -> Enqueued:
         """Store one task by the name of its type; *options* are those of `TaskType.using`.
 
-        With *tx* the task exists if and only if that transaction commits. A key that already names a
-        task is answered with that task's id and `created=False`; while the transaction that stores it
-        is open, this call waits for it. Raises InvalidTask before anything is sent.
+        With *tx* the task exists if and only if that transaction commits. A key that already names
+        a task is answered with that task's id and `created=False`; while the transaction that
+        stores it is open, this call waits for it. Raises InvalidTask before anything is sent.
         """
         spec, notify = asked_task(self.registry, type, payload or {}, options)
         return (await self.aenqueue_specs([spec], tx=tx, notify=notify))[0]
@@ -119,10 +119,10 @@ class Calls(Process):
         after: int | None = None,
         with_history: bool = False,
     ) -> Page:
-        """List tasks, newest first, *limit* (1 to 1,000) a page; pass the page's `after` for the next.
+        """List tasks, newest first; pass the page's `after` for the next one.
 
-        *error* is a part of the last error's text, in any case. *older_than* counts from the end of a
-        finished task, from the enqueue of a live one.
+        *limit* is 1 to 1,000 a page. *error* is a part of the last error's text, in any case. *older_than* counts from the end of
+        a finished task, from the enqueue of a live one.
         """
         wanted = asked_filter(
             state=state, queue=queue, type=type, tag=tag, error=error, older_than=older_than
@@ -216,9 +216,9 @@ class Calls(Process):
         types: Sequence[str] | None = None,
         wait: timedelta | float = 0.0,
     ) -> list[Lease]:
-        """Lease up to *max_tasks* tasks, from the first of *queues* that has any (`*` stands for all).
+        """Lease up to *max_tasks* tasks from *queues*, in their order (`*` stands for all).
 
-        Waits up to *wait* for one. Whoever leases must heartbeat, and report, before `remaining` is 0.
+        Waits up to *wait* for one. Whoever leases must heartbeat, and report, in time.
         """
         lease_seconds = seconds_from(lease_for, option="lease_for", zero_allowed=False)
         deadline = monotonic() + seconds_from(wait, option="wait")

@@ -1,7 +1,7 @@
 """Task ids drawn ahead of their enqueue.
 
-With its id known before it is sent, an enqueue whose answer was lost can be sent again and is still one
-task. Ids that are never used leave gaps, which mean nothing.
+With its id known before it is sent, an enqueue whose answer was lost can be sent again and is still
+one task. Ids that are never used leave gaps, which mean nothing.
 """
 
 from __future__ import annotations

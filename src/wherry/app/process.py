@@ -1,7 +1,7 @@
 """What one App holds in one process: its database, its pools, its ambient transaction.
 
-A pool belongs to one process, and an async one to one event loop: after a fork, or in a test's next loop,
-there is another one. Nothing is opened before it is needed.
+A pool belongs to one process, and an async one to one event loop: after a fork, or in a test's next
+loop, there is another one. Nothing is opened before it is needed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Process:
 
     @property
     def dsn(self) -> str:
-        """The real DSN. At first use `embedded:` starts its server and brings the schema up to date."""
+        """The real DSN. `embedded:` starts its server, and migrates it, at first use."""
         with self._lock:
             if self._real_dsn is None:
                 given = self._given_dsn or os.environ.get(DSN_VARIABLE)
@@ -84,7 +84,7 @@ class Process:
         self._given_dsn = dsn
 
     def ambient(self, tx: Any) -> Any:
-        """The connection a call belongs to: the one given, else what App(tx=...) names, else None."""
+        """The connection a call belongs to: the one given, or what App(tx=...) names, if any."""
         if tx is AMBIENT:
             return self._ambient() if self._ambient is not None else None
         return tx

@@ -1,7 +1,8 @@
 """Composes a worker in this process: its connections, its keeper, its listener, its maintenance.
 
-Besides the App's own pool a worker holds at most five connections: leasing, reporting, maintenance, the
-heartbeat and the listener. None of them is shared with handlers, so no handler can keep a heartbeat waiting.
+Besides the App's own pool a worker holds at most five connections: leasing, reporting, maintenance,
+the heartbeat and the listener. None of them is shared with handlers, so no handler can keep a
+heartbeat waiting.
 """
 
 from __future__ import annotations
@@ -106,6 +107,10 @@ async def run_worker(
             stack.push_async_callback(transport.close)
             return transport
 
+        def heard(_queue: str) -> None:
+            wakeups.wake()
+            maintenance.nudge()
+
         loop = asyncio.get_running_loop()
         maintaining = session("maintenance")
         listener = Listener(
@@ -113,7 +118,7 @@ async def run_worker(
             schema=app.schema,
             name=f"wherry listener {name}",
             settings=app.settings,
-            heard=lambda _queue: (wakeups.wake(), maintenance.nudge()),
+            heard=heard,
         )
         wakeups = Wakeups(
             leasing := session("leasing", _NO_WAIT),

@@ -1,7 +1,7 @@
 """What a command is: a small frozen value that knows its statements and what comes back.
 
-A command holds no connection. Its `answer()` yields statements by name and is sent their rows, so that
-the same logic runs on our pools, on a caller's connection, behind a server, or in a test.
+A command holds no connection. Its `answer()` yields statements by name and is sent their rows, so
+that the same logic runs on our pools, on a caller's connection, behind a server, or in a test.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Answer: TypeAlias = Generator[Statement, Rows, R]
 class Command(Generic[R_co]):
     """Something Wherry can be asked to do."""
 
-    # Sent again when it is not known whether it happened. What cannot be repeated safely says False.
+    # Sent again when it is not known whether it happened; what may not be repeated says False.
     repeatable: ClassVar[bool] = True
 
     @property

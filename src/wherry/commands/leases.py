@@ -1,7 +1,8 @@
 """Lease tasks and report on the leases.
 
-Every report is guarded by task, token, lease id and the unexpired lease. Where a report found nothing, a
-second statement with a newer snapshot says why: settled already by this lease, held up, or lost.
+Every report is guarded by task, token, lease id and the unexpired lease. Where a report found
+nothing, a second statement with a newer snapshot says why: settled already by this lease, held up,
+or lost.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from wherry.errors import LeaseLost
 class LeaseTasks(Command[list[Lease]]):
     """Lease up to `limit` tasks of one queue.
 
-    At most `limit_last` of them are on their last attempt (None: any number): a task whose worker dies
-    before it started would otherwise be dead without ever having run.
-    A lost answer is not sent again: those leases run out, and the tasks come back.
+    At most `limit_last` of them are on their last attempt (None: any number): a task whose worker
+    dies before it started would otherwise be dead without ever having run. A lost answer is not
+    sent again: those leases run out, and the tasks come back.
     """
 
     repeatable: ClassVar[bool] = False
@@ -52,7 +53,7 @@ class LeaseTasks(Command[list[Lease]]):
                 "lease_seconds": self.lease_seconds,
             },
         )
-        leases = [Lease(*row, deadline) for row in rows]
+        leases = [Lease(deadline, *row) for row in rows]
         leases.sort(key=lambda lease: (-lease.priority, lease.position))
         return leases
 
@@ -61,8 +62,8 @@ class LeaseTasks(Command[list[Lease]]):
 class HeartbeatLeases(Command[list[Reported]]):
     """Extend leases to `extend_seconds` from now; never shortens one, never revives one.
 
-    Answers EXTENDED, CANCEL_REQUESTED (extended too: let go), BUSY (ask again) or LOST, in order, and
-    moves the deadlines of those that hold.
+    Answers EXTENDED, CANCEL_REQUESTED (extended too: let go), BUSY (ask again) or LOST, in order,
+    and moves the deadlines of those that hold.
     """
 
     leases: tuple[Lease, ...]
@@ -127,7 +128,7 @@ class CompleteTasks(Command[list[Reported]]):
 
 @dataclass(frozen=True, slots=True)
 class FailTasks(Command[list[Reported]]):
-    """Record failed attempts: REQUEUED, FAILED, DEAD, CANCELED, ALREADY_DONE, BUSY or LOST, in order."""
+    """Record failed attempts: REQUEUED, FAILED, DEAD, CANCELED, ALREADY_DONE, BUSY or LOST."""
 
     outcomes: tuple[Failed, ...]
     closed: tuple[str, ...] = ()
@@ -226,7 +227,7 @@ def _settled(
 ) -> Answer[list[Reported]]:
     """Fill in the answers of the outcomes that changed nothing.
 
-    The same lease reported twice in one call is settled once and answered ALREADY_DONE the second time.
+    The same lease twice in one call is settled once, and ALREADY_DONE the second time.
     """
     missing = [o.lease for o in outcomes if (o.lease.id, o.lease.token) not in done]
     if missing:

@@ -1,4 +1,7 @@
-"""What keeps the queues tidy. Each command is one bounded, guarded step, safe from any number of callers."""
+"""What keeps the queues tidy.
+
+Each command is one bounded, guarded step, safe from any number of callers at once.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ class DiscardTasks(Command[list[int]]):
 
 @dataclass(frozen=True, slots=True)
 class ParkTasks(Command[tuple[int, int]]):
-    """Set aside tasks of unknown types at the front of a queue: how many were looked at and parked."""
+    """Set aside tasks of unknown types at a queue's front: how many were looked at, and parked."""
 
     queue: str
     batch: int = 1000

@@ -151,7 +151,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class ListTasks(Command[Page]):
-    """List tasks, newest first. A task that moves while a page is read may be in two pages or none."""
+    """List tasks, newest first. One that moves meanwhile may be in two pages, or in none."""
 
     filter: Filter
     limit: int = 100

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from wherry.commands.base import Answer, Command, Statement
 
-# In the list of waiting queues: whoever waits for this waits for every queue. No queue can have it as name.
+# Whoever waits for this queue waits for every queue; none can have the empty name.
 EVERY_QUEUE = ""
 
 

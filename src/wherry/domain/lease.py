@@ -1,8 +1,8 @@
 """A lease: the right to run one attempt of a task until it expires.
 
 You report on a lease, never on a task id: token and lease id are the fence that turns a late report
-away. The end is counted on this process's monotonic clock from before the request was sent, so that it
-is never later than the database's.
+away. The end is counted on this process's monotonic clock from before the request was sent, so that
+it is never later than the database's.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ class Lease:
 
     def __init__(
         self,
+        deadline: float,
         id: int,
         queue: str,
         type: str,
@@ -85,7 +86,6 @@ class Lease:
         retry_text: str | None,
         last_error: str | None,
         snoozes: int,
-        deadline: float,
     ) -> None:
         self.id = id
         self.queue = queue

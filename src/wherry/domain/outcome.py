@@ -1,6 +1,7 @@
 """How an attempt ended, and what is to be reported of it.
 
-`judge` is the whole policy: it looks at what the handler raised and says what to report. Loops only call it.
+`judge` is the whole policy: it looks at what the handler raised and says what to report. Loops only
+call it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt failed. `retry` goes back while attempts remain, `fail` and `cancel` end the task."""
+    """The attempt failed. `retry` goes back while attempts remain; the others end the task."""
 
     lease: Lease
     verdict: Literal["retry", "fail", "cancel"]
@@ -57,8 +58,9 @@ def judge(
 ) -> Outcome:
     """Say what to report of an attempt that raised *error*.
 
-    *policy* is the handler's own one, if it is a function; else the one stored with the task serves.
-    A delay that makes no sense (`Retry(after="soon")`) is itself the failure that is reported.
+    *policy* is the handler's own one, if it is a function; else the one stored with the task
+    serves. A delay that makes no sense (`Retry(after="soon")`) is itself the failure that is
+    reported.
     """
     try:
         match error:

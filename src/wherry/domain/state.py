@@ -15,8 +15,8 @@
         │               │                            snoozed too often
         └───────────────┘ requeue (also from succeeded)
 
-SQL repeats this table in its `where` clauses. tests/pg/test_state_table.py fires every event at every
-state on PostgreSQL and compares, so a transition added here or there alone fails a test.
+SQL repeats this table in its `where` clauses. tests/pg/test_state_table.py fires every event at
+every state on PostgreSQL and compares, so a transition added here or there alone fails a test.
 """
 
 from __future__ import annotations

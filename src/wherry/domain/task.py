@@ -1,7 +1,8 @@
 """What the database knows of a task, as plain values.
 
-The payload is kept as the text that was stored and decoded at each look, so that a handler that changes
-its copy changes nothing else, and so that one unreadable payload does not hide the rest of a listing.
+The payload is kept as the text that was stored and decoded at each look, so that a handler that
+changes its copy changes nothing else, and so that one unreadable payload does not hide the rest of
+a listing.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """How many live tasks a queue holds, by what they wait for, and how late the oldest due one is."""
+    """How many live tasks a queue holds, by what they wait for, and the oldest due one's age."""
 
     queue: str
     ready: int
@@ -126,7 +127,7 @@ class Canceled(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """The answer to a requeue: `queued`, `key_taken` (by task `taken_by`), `not_final` or `unknown`."""
+    """The answer to a requeue: `queued`, `key_taken` (by `taken_by`), `not_final` or `unknown`."""
 
     id: int
     answer: str

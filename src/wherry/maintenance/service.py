@@ -1,7 +1,7 @@
 """Runs the steps of maintenance beside a worker, each in its own rhythm.
 
-Any number of these run at once, so every rhythm is jittered. One step that fails is logged and comes again;
-it never stops the others.
+Any number of these run at once, so every rhythm is jittered. One step that fails is logged and
+comes again; it never stops the others.
 """
 
 from __future__ import annotations

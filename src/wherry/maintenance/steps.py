@@ -1,6 +1,6 @@
 """The steps of maintenance, and what one pass of all of them did.
 
-Each step is a bounded command that is safe from anywhere; leadership is not needed, and there is none.
+Each step is a bounded command that is safe from anywhere; nobody needs to lead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A task type: the function that handles it, its options, and the calls that enqueue it.
 
-Calling a TaskType runs the function here and now; `enqueue` and `aenqueue` store a task instead. The
-payload is the call's arguments by name, so that a worker can be newer or older than its enqueuers.
+Calling a TaskType runs the function here and now; `enqueue` and `aenqueue` store a task instead.
+The payload is the call's arguments by name, so that a worker can be newer or older than its
+enqueuers.
 """
 
 from __future__ import annotations
@@ -187,12 +188,12 @@ class TaskType(Generic[P, R]):
         return answers[0]
 
     def enqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
-        """Store a task for each element, all or none; an element is the call's arguments by name."""
+        """Store a task for each element (a call's arguments by name), all or none."""
         specs = self._specs(calls)
         return self._app.enqueue_specs(specs, tx=self.options.tx, notify=self.options.notify)
 
     async def aenqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
-        """Store a task for each element, all or none; an element is the call's arguments by name."""
+        """Store a task for each element (a call's arguments by name), all or none."""
         specs = self._specs(calls)
         return await self._app.aenqueue_specs(specs, tx=self.options.tx, notify=self.options.notify)
 

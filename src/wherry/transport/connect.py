@@ -1,6 +1,7 @@
-"""How our own connections are made: dead peers are noticed, plans are pinned, no role setting surprises.
+"""How our own connections are made: dead peers are noticed, and plans are pinned.
 
-Everything is a startup parameter, so it holds from the first statement and needs no state per transaction.
+Everything is a startup parameter, so it holds from the first statement and needs no state per
+transaction.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from wherry.config import PoolSettings
 
-# A plan made while the tables were empty must not survive a bulk load: walking an index is always right
-# for our statements. The other three keep a role's own settings from failing a command half-way.
+# A plan made while the tables were empty must not survive a bulk load: walking an index is always
+# right for our statements. The other three keep a role's own settings from failing a command
+# half-way.
 _OPTIONS = {
     "default_transaction_isolation": "read\\ committed",
     "jit": "off",

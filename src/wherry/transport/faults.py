@@ -1,7 +1,7 @@
 """Tells what a driver's error means: it did not happen, nobody knows, or ask elsewhere.
 
-ERROR means that the statement did not happen. A lost connection means that nobody knows: then only a
-command that can be repeated may be sent again.
+ERROR means that the statement did not happen. A lost connection means that nobody knows: then only
+a command that can be repeated may be sent again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wherry.errors import ReadOnly, SchemaMissing, Unavailable, WherryError
 class Fault(Enum):
     """What to do about an error."""
 
-    # It did not happen, and may go through next time: serialization, deadlock, a lock not had in time.
+    # It did not happen, and may go through next time: a deadlock, a lock not had in time.
     TRANSIENT = "transient"
     # The connection is gone or useless; what was sent may have happened.
     LOST = "lost"

@@ -1,7 +1,8 @@
 """Hears PostgreSQL's notifications on a connection of its own, and proves that it still can.
 
-A notification only says "look now": losing any of them costs one poll. So the listener's one duty beside
-hearing is to be honest about being alive, since a quiet connection and a dead one look the same.
+A notification only says "look now": losing any of them costs one poll. So the listener's one duty
+beside hearing is to be honest about being alive, since a quiet connection and a dead one look the
+same.
 """
 
 from __future__ import annotations

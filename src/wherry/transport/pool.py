@@ -1,7 +1,7 @@
 """An App's own connections: a pool per process and loop, made when it is first needed.
 
-What was lost on the way is sent again until the deadline, if the command allows it. An error that says
-that nothing happened (a deadlock, a serialization failure) is always tried again.
+What was lost on the way is sent again until the deadline, if the command allows it. An error that
+says that nothing happened (a deadlock, a serialization failure) is always tried again.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class PoolTransport:
     async def call(self, command: Command[R]) -> R:
         """Return the command's answer.
 
-        Raises Unavailable when the database stays out of reach for the acquire timeout, PoolExhausted
-        when no connection of the pool becomes free in that time.
+        Raises Unavailable when the database stays out of reach for the acquire timeout,
+        PoolExhausted when no connection of the pool becomes free in that time.
         """
         deadline = monotonic() + self.settings.acquire_timeout.total_seconds()
         pause = 0.02

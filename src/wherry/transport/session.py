@@ -1,7 +1,7 @@
 """One reserved connection of our own, made when it is needed and made anew when it broke.
 
-A worker's loops have one each, so that neither handlers nor a full pool can keep a heartbeat waiting. A
-call either answers or raises Unavailable; going on after that is the loop's business.
+A worker's loops have one each, so that neither handlers nor a full pool can keep a heartbeat
+waiting. A call either answers or raises Unavailable; going on after that is the loop's business.
 """
 
 from __future__ import annotations

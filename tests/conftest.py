@@ -1,0 +1,53 @@
+"""Fixtures for all tests: a database of their own, an App on it, connections to it, its clock.
+
+They are those that users get (`wherry.testing.plugin`), under shorter names. Folders that need
+something else, such as an empty database, redefine a name in their own conftest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+import wherry
+from wherry.testing import Clock
+
+pytest_plugins = ["wherry.testing.plugin"]
+
+
+@pytest.fixture
+def dsn(wherry_dsn: str) -> str:
+    """A fresh migrated database of this test's own."""
+    return wherry_dsn
+
+
+@pytest.fixture
+def clock(wherry_clock: Clock) -> Clock:
+    """The clock of the test's database."""
+    return wherry_clock
+
+
+@pytest.fixture
+async def app(dsn: str) -> AsyncIterator[wherry.App]:
+    """An App on the test's database; its pools are closed afterwards."""
+    made = wherry.App(dsn)
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+def connect(dsn: str) -> Iterator[Callable[..., psycopg.Connection[Any]]]:
+    """Connect to the test's database, in autocommit unless said; closed afterwards."""
+    opened: list[psycopg.Connection[Any]] = []
+
+    def connect(**options: Any) -> psycopg.Connection[Any]:
+        connection = psycopg.connect(dsn, **{"autocommit": True, "connect_timeout": 10, **options})
+        opened.append(connection)
+        return connection
+
+    yield connect
+    for connection in opened:
+        connection.close()

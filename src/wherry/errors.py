@@ -382,7 +382,7 @@ def _short(value: Any) -> str:
     """A bounded repr: an error about a huge value must not be huge itself."""
     try:
         text = repr(value)
-    except Exception:
-        # The value's own repr is broken; the error about it must still come out.
+    except Exception:  # noqa: BLE001 - a value's own repr is broken
+        # The error about it must still come out.
         text = f"<unprintable {type(value).__name__}>"
     return text if len(text) <= 80 else f"{text[:60]}…{text[-15:]}"

@@ -28,8 +28,6 @@ from wherry.worker.worker import Summary
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Q = ParamSpec("Q")
-S = TypeVar("S")
 
 
 class TaskDecorator(Protocol):
@@ -73,6 +71,8 @@ class App(Calls, BlockingCalls):
     @overload
     def task(
         self,
+        function: None = None,
+        /,
         *,
         name: str | None = None,
         queue: str = DEFAULT_QUEUE,
@@ -90,7 +90,7 @@ class App(Calls, BlockingCalls):
 
     def task(
         self,
-        function: Callable[P, R] | None = None,
+        function: Callable[..., Any] | None = None,
         /,
         *,
         name: str | None = None,
@@ -105,7 +105,7 @@ class App(Calls, BlockingCalls):
         headers: Mapping[str, str] | None = None,
         isolation: Literal["loop", "thread"] | None = None,
         store_result: bool = False,
-    ) -> TaskType[P, R] | TaskDecorator:
+    ) -> TaskType[..., Any] | TaskDecorator:
         """Make a function the handler of a task type; usable bare or with options.
 
         *timeout* bounds one attempt. *isolation* is `loop` for async functions and `thread` for
@@ -126,8 +126,8 @@ class App(Calls, BlockingCalls):
             headers=headers,
         )
 
-        def register(function: Callable[Q, S], /) -> TaskType[Q, S]:
-            task_type: TaskType[Q, S] = TaskType(
+        def register(function: Callable[P, R], /) -> TaskType[P, R]:
+            task_type: TaskType[P, R] = TaskType(
                 function,
                 name=name if name is not None else type_name(function),
                 app=self,

@@ -121,8 +121,8 @@ class Calls(Process):
     ) -> Page:
         """List tasks, newest first; pass the page's `after` for the next one.
 
-        *limit* is 1 to 1,000 a page. *error* is a part of the last error's text, in any case. *older_than* counts from the end of
-        a finished task, from the enqueue of a live one.
+        *limit* is 1 to 1,000 a page. *error* is a part of the last error's text, in any case.
+        *older_than* counts from the end of a finished task, from the enqueue of a live one.
         """
         wanted = asked_filter(
             state=state, queue=queue, type=type, tag=tag, error=error, older_than=older_than

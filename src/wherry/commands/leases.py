@@ -122,7 +122,7 @@ class CompleteTasks(Command[list[Reported]]):
             "leases/complete_tasks",
             {"outcomes": f"[{','.join(texts)}]", "closed": list(self.closed)},
         )
-        done = {(id_, token): Reported.DONE for id_, token in rows}
+        done = dict.fromkeys(((id_, token) for id_, token in rows), Reported.DONE)
         return (yield from _settled(self.outcomes, done, verb="complete"))
 
 
@@ -195,9 +195,9 @@ class CompleteInTransaction(Command[None]):
         rows = yield Statement(
             "leases/complete_in_transaction",
             {
-                "id": lease.id,
+                "id": str(lease.id),
                 "queue": lease.queue,
-                "token": lease.token,
+                "token": str(lease.token),
                 "lease_id": lease.lease_id,
                 "result": self.outcome.result_text,
             },

@@ -18,8 +18,9 @@ from wherry.domain.options import TaskSpec
 from wherry.domain.state import FINAL, State
 from wherry.domain.task import Attempt, Canceled, Enqueued, Page, Requeued, Task
 
-# A takeover can be lost to another one as long as others keep taking the same key over.
-_KEY_ROUNDS = 5
+# A takeover can be lost to another one as long as others keep taking the same key over. The last
+# round takes any answer.
+_KEY_ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,49 +49,64 @@ class EnqueueTasks(Command[list[Enqueued]]):
 
     @property
     def atomic(self) -> bool:
-        # A single task is one statement, or several of which only the last one writes.
-        return self.resent or (len(self.specs) > 1 and any(spec.key for spec in self.specs))
+        # What is stored is stored by one statement, whose answer is that no key needs a look.
+        return self.resent
 
     def again(self) -> EnqueueTasks:
         return replace(self, resent=True)
 
     def answer(self) -> Answer[list[Enqueued]]:
         ids = self.ids or (None,) * len(self.specs)
-        found: dict[int, Enqueued] = {}
-        stamps: dict[tuple[str, str], int] = {}
-        asked = list(range(len(self.specs)))
-        for _ in range(_KEY_ROUNDS):
-            texts = (_task_text(self.specs[i], ids[i], stamps) for i in asked)
-            rows = yield Statement(
+        looks: dict[tuple[str, str], _Look] = {}
+        answers: list[Enqueued] = []
+        for left in reversed(range(_KEY_ROUNDS)):
+            texts = (
+                _task_text(spec, id_, looks.get((spec.queue, spec.key or "")))
+                for spec, id_ in zip(self.specs, ids, strict=True)
+            )
+            [[text, _woken]] = yield Statement(
                 "tasks/enqueue_tasks",
                 {"tasks": f"[{','.join(texts)}]", "notify": "true" if self.notify else "false"},
             )
-            ended: list[int] = []
-            for ord_, id_, created, matches, has_ended, _woken in rows:
-                index = asked[ord_ - 1]
-                found[index] = Enqueued(id_, created, matches)
-                if has_ended:
-                    ended.append(index)
+            rows: list[tuple[int, bool, bool | None, bool]] = json.loads(text)
+            answers = [Enqueued(id_, created, matches) for id_, created, matches, _ in rows]
+            # Answered by an ended task, and nothing was stored: whether the key is free needs a look.
+            ended = {
+                (spec.queue, spec.key or "")
+                for spec, (_, _, _, has_ended) in zip(self.specs, rows, strict=True)
+                if has_ended
+            }
             if not ended:
                 break
-            # Answered by the id of an ended task; whether its key may be used again needs a look.
-            names = {(self.specs[i].queue, self.specs[i].key or "") for i in ended}
-            stamps = yield from _free_keys(names)
-            asked = [i for i in ended if (self.specs[i].queue, self.specs[i].key) in stamps]
-            if not asked:
+            found = yield from _look_at_keys(sorted(ended))
+            if all(look.taken for look in found.values()) and not any(a.created for a in answers):
+                # So there is nothing to store.
                 break
+            looks |= found if left > 1 else dict.fromkeys(ended, _ANY)
         if self.resent and self.ids is not None:
             yield Statement("tasks/forget_resent", {"ids": list(self.ids)})
-        return [found[i] for i in range(len(self.specs))]
+        return answers
 
 
-def _free_keys(names: set[tuple[str, str]]) -> Answer[dict[tuple[str, str], int]]:
-    asked = json.dumps([{"queue": queue, "key": key} for queue, key in sorted(names)])
-    rows = yield Statement("tasks/resolve_keys", {"names": asked})
-    return {(queue, key): stamp for queue, key, _task_id, stamp, alive in rows if not alive}
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How a key's row was seen: its stamp (None: whichever), and whether the key was still taken."""
+
+    stamp: int | None
+    taken: bool
 
 
-def _task_text(spec: TaskSpec, id: int | None, stamps: dict[tuple[str, str], int]) -> str:
+# Others keep taking the key over and ending its tasks: whichever it names in the end is the answer.
+_ANY = _Look(None, True)
+
+
+def _look_at_keys(names: list[tuple[str, str]]) -> Answer[dict[tuple[str, str], _Look]]:
+    asked = json.dumps([{"queue": queue, "key": key} for queue, key in names])
+    [[text]] = yield Statement("tasks/resolve_keys", {"names": asked})
+    return {name: _Look(*row) for name, row in zip(names, json.loads(text), strict=True)}
+
+
+def _task_text(spec: TaskSpec, id: int | None, look: _Look | None) -> str:
     """One element of the array; the payload goes in as the text it already is."""
     fields: dict[str, Any] = {
         "queue": spec.queue,
@@ -107,7 +123,9 @@ def _task_text(spec: TaskSpec, id: int | None, stamps: dict[tuple[str, str], int
     if spec.key is not None:
         fields["key"] = spec.key
         fields["key_ttl_seconds"] = spec.key_ttl_seconds
-        fields["seen_stamp"] = stamps.get((spec.queue, spec.key))
+        if look is not None:
+            fields["seen_stamp"] = look.stamp
+            fields["seen_taken"] = look.taken
     if spec.timeout_seconds is not None:
         fields["timeout_seconds"] = spec.timeout_seconds
     if spec.ttl_seconds is not None:
@@ -137,8 +155,9 @@ class GetTask(Command[Task | None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which tasks: every field that is not None narrows. `older_than_seconds` counts from the end
-    of a finished task, and from the enqueue of a live one.
+    """Which tasks: every field that is not None narrows.
+
+    `older_than_seconds` counts from the end of a finished task, from the enqueue of a live one.
     """
 
     states: frozenset[State] = frozenset(State)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -36,11 +36,12 @@ log = logging.getLogger("wherry.maintenance")
 
 # A step that always finds more makes room for the others after so many rounds.
 _ROUNDS = 20
+_PARK_EVERY = 10.0
 
 
 @dataclass(slots=True)
 class _Rhythm:
-    commands: Callable[[], Sequence[Command[Any]]]
+    command: Command[Any]
     every: float
     due_at: float = 0.0
 
@@ -65,15 +66,16 @@ class Maintenance:
         self._promote_at = 0.0
         self.done = Maintained()
         self._rhythms = [
-            _Rhythm(lambda: [MakeDays()], 3600.0),
-            _Rhythm(lambda: [ReapLeases()], reap_seconds),
-            _Rhythm(lambda: [DiscardTasks()], 5.0),
-            _Rhythm(lambda: [UnparkTasks()], 10.0),
-            _Rhythm(lambda: [ReapOrphans()], 60.0),
-            _Rhythm(lambda: [DropPastDays()], 60.0),
-            _Rhythm(lambda: [ForgetWorkers()], 3600.0),
+            _Rhythm(MakeDays(), 3600.0),
+            _Rhythm(ReapLeases(), reap_seconds),
+            _Rhythm(DiscardTasks(), 5.0),
+            _Rhythm(UnparkTasks(), 10.0),
+            _Rhythm(ReapOrphans(), 60.0),
+            _Rhythm(DropPastDays(), 60.0),
+            _Rhythm(ForgetWorkers(), 3600.0),
         ]
-        self._park = _Rhythm(lambda: [], 10.0, monotonic() + 2.0)
+        # Not at once: workers that start together must have made themselves known first.
+        self._park_at = monotonic() + 2.0
 
     def nudge(self) -> None:
         """Look for due tasks now: one has been enqueued, or put back, for a moment from now."""
@@ -101,10 +103,9 @@ class Maintenance:
         for rhythm in self._rhythms:
             if monotonic() >= rhythm.due_at:
                 rhythm.due_at = monotonic() + rhythm.every * random.uniform(0.8, 1.0)
-                for command in rhythm.commands():
-                    await self._repeat(command)
-        if monotonic() >= self._park.due_at:
-            self._park.due_at = monotonic() + self._park.every * random.uniform(0.8, 1.0)
+                await self._repeat(rhythm.command)
+        if monotonic() >= self._park_at:
+            self._park_at = monotonic() + _PARK_EVERY * random.uniform(0.8, 1.0)
             await self._park_unknown()
         next_at = min(self._promote_at, *(rhythm.due_at for rhythm in self._rhythms))
         try:

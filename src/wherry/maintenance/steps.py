@@ -40,7 +40,7 @@ class Maintained:
             case Promoted(promoted=n):
                 self.promoted += n
                 return n > 0
-            case Reaped(queued, dead, canceled):
+            case Reaped(_, dead, canceled):
                 self.reaped += len(answer)
                 self.dead += len(dead)
                 self.canceled += len(canceled)

@@ -107,6 +107,8 @@ begin
     refused := case
         when check_task.queue is null or check_task.queue = '' or octet_length(check_task.queue) > 255 or check_task.queue ~ '[[:cntrl:]]'
             then 'queue: 1 to 255 bytes without control characters'
+        when check_task.queue = '*'
+            then 'queue: "*" stands for all queues'
         when check_task.type is null or check_task.type = '' or octet_length(check_task.type) > 255 or check_task.type ~ '[[:cntrl:]]'
             then 'type: 1 to 255 bytes without control characters'
         when check_task.payload is null or jsonb_typeof(check_task.payload) <> 'object'
@@ -157,7 +159,7 @@ begin
         )
         select from inside
          where (inside.depth > 64 and jsonb_typeof(inside.value) in ('object', 'array'))
-            or (jsonb_typeof(inside.value) = 'number' and length(inside.value::text) > 1000)
+            or (jsonb_typeof(inside.value) = 'number' and length(ltrim(inside.value::text, '-')) > 1000)
     ) then
         raise exception using errcode = '22023',
             message = 'wherry.enqueue: payload: at most 64 levels, and numbers of at most 1000 digits';

@@ -192,6 +192,14 @@ class Worker:
             await self._wakeups.busy()
             # Yield: handlers that never wait would otherwise starve the slots' neighbours.
             await asyncio.sleep(0)
+        elif not want.last:
+            # Only prefetching: what was left out may be on its last attempt, which is for a free
+            # slot. The next one that is free will ask again.
+            await self._until(self._moved, seconds=self.settings.poll_every.total_seconds())
+            self._moved.clear()
+        elif len(leases) >= want.last:
+            # Every free slot got one; whether there are more is not known.
+            await asyncio.sleep(0)
         elif self._until_empty and not leases:
             await self._maybe_end()
         elif not self._stopping.is_set():

@@ -167,5 +167,21 @@ begin
 end
 $$;
 
+-- Take back tasks of an enqueue that was sent again, if they had arrived, run and finished in between.
+-- For enqueuers, who may not delete: it touches only tasks that nobody has leased, whose id has finished.
+create function wherry.forget_resent(ids bigint[]) returns setof bigint
+    language sql security definer
+    set search_path = pg_catalog, pg_temp
+    as $$
+    delete from wherry.live
+     using wherry.finished
+     where live.id = any (ids)
+       and finished.id = live.id
+       and finished.queue = live.queue
+       and live.token = 0
+    returning live.id
+$$;
+
+revoke all on function wherry.forget_resent(bigint[]) from public;
 revoke all on function wherry.check_task(text, text, jsonb, text, integer, interval, timestamptz, integer, interval, interval, interval, text[], jsonb) from public;
 revoke all on function wherry.enqueue(text, text, jsonb, text, integer, interval, timestamptz, integer, interval, interval, interval, jsonb, text[], jsonb, boolean) from public;

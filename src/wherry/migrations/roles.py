@@ -21,8 +21,8 @@ grant select, insert, update, delete
    to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
 grant execute
-   on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.make_days,
-      wherry.drop_past_days
+   on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.forget_resent,
+      wherry.make_days, wherry.drop_past_days
    to {role};
 """
 
@@ -40,7 +40,9 @@ grant select (id, queue, key_until, keep_until) on wherry.finished to {role};
 grant select, insert, update (task_id, stamp, seen_stamp, payload_hash)
    on wherry.key to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
-grant execute on function wherry.now(), wherry.enqueue, wherry.check_task to {role};
+grant execute
+   on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.forget_resent
+   to {role};
 """
 
 # Looks at everything, payloads included, and changes nothing.

@@ -5,10 +5,5 @@
 -- returns: id
 -- locks:   our own uncommitted rows
 -- index:   live_pkey, finished_pkey
-delete from wherry.live
- using wherry.finished
- where live.id = any (:ids::bigint[])
-   and finished.id = live.id
-   and finished.queue = live.queue
-   and live.token = 0
-returning live.id
+select again.id
+  from wherry.forget_resent(:ids::bigint[]) as again (id)

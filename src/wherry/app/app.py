@@ -7,20 +7,18 @@ belong to the process (and loop) that made them.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
 from wherry.app.calls import Calls
 from wherry.app.calls_blocking import Calls as BlockingCalls
 from wherry.app.ids import TaskIds
+from wherry.app.imports import import_handlers, refuse_while_importing
 from wherry.config import DEFAULT_MAX_ATTEMPTS, DEFAULT_QUEUE, DEFAULT_SCHEMA
 from wherry.domain.retry import RetryPolicy, check_policy
-from wherry.errors import HandlerError, InvalidOption, UnknownImport
+from wherry.errors import HandlerError, InvalidOption
 from wherry.migrations import Applied, migrate
 from wherry.tasks.registry import Registry, type_name
 from wherry.tasks.task import Duration, Options, TaskType
@@ -144,14 +142,8 @@ class App(Calls, BlockingCalls):
 
     def load(self) -> None:
         """Import the modules of `imports`; the current folder counts. Raises UnknownImport."""
-        folder = str(Path.cwd())
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
         for module in self.imports:
-            try:
-                importlib.import_module(module)
-            except (Exception, SystemExit, KeyboardInterrupt) as error:
-                raise UnknownImport(module, f"{type(error).__name__}: {error}") from error
+            import_handlers(module)
 
     def migrate(self) -> list[Applied]:
         """Bring the database's schema up to date; returns what was applied now."""
@@ -179,6 +171,7 @@ class App(Calls, BlockingCalls):
         count. *listen*: False polls once a second and needs no LISTEN. Durations are timedeltas or
         seconds.
         """
+        refuse_while_importing()
         return asyncio.run(
             self.awork(
                 queues,
@@ -203,6 +196,7 @@ class App(Calls, BlockingCalls):
         listen: bool = True,
     ) -> Summary:
         """Run a worker in this loop; see `work`. Canceling it drains it first."""
+        refuse_while_importing()
         # Imported here: what composes a worker is built on App.
         from wherry.app.work import run_worker, worker_settings
 

@@ -19,7 +19,7 @@ from wherry.domain.state import FINAL, State
 from wherry.domain.task import Attempt, Canceled, Enqueued, Page, Requeued, Task
 
 # A takeover can be lost to another one as long as others keep taking the same key over. The last
-# round takes any answer.
+# round takes what the key names then.
 _KEY_ROUNDS = 6
 
 
@@ -66,11 +66,14 @@ class EnqueueTasks(Command[list[Enqueued]]):
             )
             [[text, _woken]] = yield Statement(
                 "tasks/enqueue_tasks",
-                {"tasks": f"[{','.join(texts)}]", "notify": "true" if self.notify else "false"},
+                {
+                    "tasks": f"[{','.join(texts)}]",
+                    "notify": _text(self.notify),
+                    "last": _text(left == 0),
+                },
             )
             rows: list[tuple[int, bool, bool | None, bool]] = json.loads(text)
             answers = [Enqueued(id_, created, matches) for id_, created, matches, _ in rows]
-            # Answered by an ended task, and nothing was stored: whether the key is free needs a look.
             ended = {
                 (spec.queue, spec.key or "")
                 for spec, (_, _, _, has_ended) in zip(self.specs, rows, strict=True)
@@ -78,11 +81,12 @@ class EnqueueTasks(Command[list[Enqueued]]):
             }
             if not ended:
                 break
+            # Nothing was stored: whether these keys may be used again needs a look first.
             found = yield from _look_at_keys(sorted(ended))
+            looks |= found
             if all(look.taken for look in found.values()) and not any(a.created for a in answers):
-                # So there is nothing to store.
+                # There is nothing to store then.
                 break
-            looks |= found if left > 1 else dict.fromkeys(ended, _ANY)
         if self.resent and self.ids is not None:
             yield Statement("tasks/forget_resent", {"ids": list(self.ids)})
         return answers
@@ -90,20 +94,20 @@ class EnqueueTasks(Command[list[Enqueued]]):
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """How a key's row was seen: its stamp (None: whichever), and whether the key was still taken."""
+    """How a key's row was seen: its stamp (None: it was gone), and whether the key was taken."""
 
     stamp: int | None
     taken: bool
-
-
-# Others keep taking the key over and ending its tasks: whichever it names in the end is the answer.
-_ANY = _Look(None, True)
 
 
 def _look_at_keys(names: list[tuple[str, str]]) -> Answer[dict[tuple[str, str], _Look]]:
     asked = json.dumps([{"queue": queue, "key": key} for queue, key in names])
     [[text]] = yield Statement("tasks/resolve_keys", {"names": asked})
     return {name: _Look(*row) for name, row in zip(names, json.loads(text), strict=True)}
+
+
+def _text(flag: bool) -> str:
+    return "true" if flag else "false"
 
 
 def _task_text(spec: TaskSpec, id: int | None, look: _Look | None) -> str:

@@ -15,7 +15,7 @@ from wherry.domain.names import render_schema
 
 Style: TypeAlias = Literal["pyformat", "dollar", "named"]
 
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|::|:(?P<name>[a-z_]+)|[%\\:]")
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|::|:(?P<name>[a-z_]+)|[%:]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _escaped(text: str, style: Style) -> str:
             return text.replace("%", "%%")
         case "named":
             # SQLAlchemy looks for parameters everywhere, also inside quotes.
-            return text.replace("\\", "\\\\").replace(":", "\\:")
+            return text.replace(":", "\\:")
         case "dollar":
             return text
 

@@ -1,9 +1,15 @@
 -- Store tasks, and wake the idle workers of their queues. A task whose key already names one that
--- has not ended is not stored again. A key whose task has left live is answered 'ended' and nothing
--- is stored for it: resolve_keys.sql tells whether it may be taken over (seen_stamp says it was seen so).
--- takes:   tasks json array of (id, queue, type, payload, priority, delay_seconds, run_after, max_attempts,
---          key, key_ttl_seconds, seen_stamp, retry, timeout_seconds, ttl_seconds, tags, headers); notify boolean
--- returns: ord (position in the array, from 1), id, created, payload_matches (null without a key), ended
+-- has not ended is not stored again. If the task of any key has left live, that key is answered as
+-- ended and nothing at all is stored: resolve_keys.sql tells whether such a key is still taken, and
+-- then the same tasks come again with what was seen (seen_stamp, seen_taken). So whatever is stored is
+-- stored by one statement, which takes the keys in one order.
+-- takes:   tasks text, a json array of (id, queue, type, payload, priority, delay_seconds, run_after,
+--          max_attempts, key, key_ttl_seconds, seen_stamp, seen_taken, retry, timeout_seconds,
+--          ttl_seconds, tags, headers); notify text, true or false; last text, true or false (true: no
+--          look will follow, a key that changes all the time is answered by whatever it names now)
+-- returns: answers, a json array in the order of the tasks, of [id, created, payload_matches (null
+--          without a key), ended]; woken. Both are text, since a caller's driver may read no other
+--          type as we do
 -- locks:   the keys, in their order; waits for an open transaction that stores the same key
 -- index:   key_pkey, live_pkey
 with asked as materialized (
@@ -18,6 +24,7 @@ with asked as materialized (
            t.key,
            t.key_ttl_seconds,
            t.seen_stamp,
+           t.seen_taken,
            t.retry,
            t.timeout_seconds,
            t.ttl_seconds,
@@ -27,20 +34,22 @@ with asked as materialized (
                 then sha256(convert_to(t.type || ' ' || t.payload::jsonb::text, 'UTF8'))
                  end as payload_hash
       from rows from (
-           json_to_recordset(:tasks::json) as (
+           json_to_recordset(:tasks::text::json) as (
                id bigint, queue text, type text, payload json, priority smallint,
                delay_seconds double precision, run_after timestamptz, max_attempts integer,
-               key text, key_ttl_seconds double precision, seen_stamp bigint, retry json,
-               timeout_seconds double precision, ttl_seconds double precision, tags text[], headers json
+               key text, key_ttl_seconds double precision, seen_stamp bigint, seen_taken boolean,
+               retry json, timeout_seconds double precision, ttl_seconds double precision, tags text[],
+               headers json
            )
       ) with ordinality as t (
                id, queue, type, payload, priority, delay_seconds, run_after, max_attempts, key,
-               key_ttl_seconds, seen_stamp, retry, timeout_seconds, ttl_seconds, tags, headers, ord
+               key_ttl_seconds, seen_stamp, seen_taken, retry, timeout_seconds, ttl_seconds, tags,
+               headers, ord
       )
 ),
 firsts as materialized (
     select distinct on (asked.queue, asked.key)
-           asked.id, asked.queue, asked.key, asked.seen_stamp, asked.payload_hash
+           asked.id, asked.queue, asked.key, asked.seen_stamp, asked.seen_taken, asked.payload_hash
       from asked
      where asked.key is not null
      order by asked.queue, asked.key, asked.ord
@@ -54,8 +63,9 @@ seen as materialized (
            key.task_id as named_id,
            key.payload_hash as named_hash,
            case when key.task_id is null then 'free'
-                when live.id is not null or key.task_id = firsts.id then 'alive'
-                when key.stamp = firsts.seen_stamp then 'free'
+                when live.id is not null or key.task_id = firsts.id then 'taken'
+                when key.stamp = firsts.seen_stamp and not firsts.seen_taken then 'free'
+                when key.stamp = firsts.seen_stamp or :last::text::boolean then 'taken'
                 else 'ended'
                  end as standing
       from firsts
@@ -71,6 +81,7 @@ taken as (
     select seen.queue, seen.key, seen.id, nextval('wherry.position'::regclass), seen.seen_stamp, seen.payload_hash
       from seen
      where seen.standing = 'free'
+       and not exists (select from seen where seen.standing = 'ended')
      order by seen.queue, seen.key
         on conflict (queue, key) do update
        set task_id = case when held.stamp = excluded.seen_stamp then excluded.task_id else held.task_id end,
@@ -111,8 +122,8 @@ placed as (
       left join named
         on named.queue = asked.queue
        and named.key = asked.key
-     where named.task_id is null
-        or (named.task_id = asked.id and not named.ended)
+     where (named.task_id is null or named.task_id = asked.id)
+       and not exists (select from seen where seen.standing = 'ended')
      order by asked.ord
         -- The same call sent again, since its answer was lost.
         on conflict (id, queue) do nothing
@@ -122,21 +133,27 @@ woken as (
     select pg_notify(settings.channel, arrived.queue)
       from (select distinct placed.queue from placed where placed.run_after < wherry.now() + interval '5 seconds') as arrived
      cross join wherry.settings
-     where :notify::boolean
+     where :notify::text::boolean
        and exists (
            select from wherry.waiting
             where waiting.queue in (arrived.queue, '')
               and waiting.expires_at > wherry.now()
            )
 )
-select asked.ord,
-       coalesce(named.task_id, asked.id) as id,
-       coalesce(named.task_id = asked.id and not named.ended, true) as created,
-       named.payload_hash = asked.payload_hash as payload_matches,
-       coalesce(named.ended, false) as ended,
-       (select count(*) from woken) as woken
+select coalesce(
+           json_agg(
+               json_build_array(
+                   coalesce(named.task_id, asked.id),
+                   coalesce(named.task_id = asked.id, true),
+                   named.payload_hash = asked.payload_hash,
+                   coalesce(named.ended, false)
+               )
+               order by asked.ord
+           )::text,
+           '[]'
+       ) as answers,
+       (select count(*) from woken)::text as woken
   from asked
   left join named
     on named.queue = asked.queue
    and named.key = asked.key
- order by asked.ord

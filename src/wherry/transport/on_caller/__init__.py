@@ -1,7 +1,8 @@
 """Runs a command on the connection the caller holds, in the transaction that is open there.
 
-We never commit, roll back, flush or change a setting on it. Which driver it is is told by the module of
-its class, so that none is imported that the caller does not use; what a driver raises is let through.
+We never commit, roll back, flush or change a setting on it. Which driver it is is told by the
+module of its class, so that none is imported that the caller does not use; what a driver raises is
+let through.
 """
 
 from __future__ import annotations
@@ -49,11 +50,15 @@ def caller(tx: Any) -> Caller:
     raise refused(tx)
 
 
-def refused(tx: Any) -> TypeError:
-    """The error for something that is no open connection of a kind we know."""
+def refused(tx: Any, *, instead: str = "") -> TypeError:
+    """The error for something that is no open connection of a kind we know.
+
+    *instead* is code that gets one out of it.
+    """
     kind = type(tx)
+    advice = f"; take one out of it: `{instead}: ...`" if instead else ""
     return TypeError(
         f"tx={kind.__module__}.{kind.__qualname__}: expected an open psycopg Connection,"
         " AsyncConnection or cursor, an asyncpg Connection, or an SQLAlchemy Connection, Session,"
-        " AsyncConnection or AsyncSession"
+        f" AsyncConnection or AsyncSession{advice}"
     )

@@ -1,6 +1,7 @@
 """Commands on a psycopg connection, or on the connection of a cursor.
 
-A cursor of our own is used, so that the caller's row factory, cursor class and open results stay alone.
+A cursor of our own is used, so that the caller's row factory, cursor class and open results stay
+alone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from wherry.commands.base import Command
 from wherry.transport import base
@@ -19,12 +21,15 @@ R = TypeVar("R")
 
 def caller(tx: Any) -> Caller:
     """Return the caller for a psycopg connection or cursor."""
-    connection = getattr(tx, "connection", tx)
+    connection: Any = getattr(tx, "connection", tx)
     if isinstance(connection, psycopg.Connection):
         return Blocking(connection)
     if isinstance(connection, psycopg.AsyncConnection):
         return Awaited(connection)
-    # A pool, for one, is not a connection: the caller must take one out of it.
+    if isinstance(tx, ConnectionPool):
+        raise refused(tx, instead="with pool.connection() as connection")
+    if isinstance(tx, AsyncConnectionPool):
+        raise refused(tx, instead="async with pool.connection() as connection")
     raise refused(tx)
 
 

@@ -1,1 +1,1 @@
-"""Benchmarks that predict first, and take the database and the handlers' side effects as the truth."""
+"""Benchmarks: they predict first, and take the database and the side effects as the truth."""

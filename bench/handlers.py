@@ -11,16 +11,18 @@ app = wherry.App(schema="wherry_bench")
 
 # When each handler began, by task id: what really happened, beside what the queue says.
 began: list[tuple[int, float]] = []
+changed = asyncio.Event()
 
 
-@app.task(queue="seed", max_attempts=1)
+@app.task(queue="seed")
 async def sleep(seconds: float) -> None:
     """Take as long as a call to some service."""
     began.append((wherry.current().task_id, time()))
     await asyncio.sleep(seconds)
 
 
-@app.task(queue="latency", max_attempts=1)
+@app.task(queue="latency")
 async def nothing(sent_at: float) -> None:
     """Note when it began."""
     began.append((wherry.current().task_id, time()))
+    changed.set()

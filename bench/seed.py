@@ -1,7 +1,8 @@
-"""The seed benchmark: 20 slots, handlers of 50 to 200 ms. What can be had, and what was had?
+"""The seed benchmark: 20 slots, handlers of 50 to 200 ms; what can be had, and what was had.
 
-A slot is busy for 125 ms on average, so 20 slots can finish 160 tasks a second and no more. The measured
-rate is the number of rows the database says succeeded, over the time from the first start to the last end.
+A slot is busy for 125 ms on average, so 20 slots can finish 160 tasks a second and no more. The
+measured rate is the number of rows that the database says succeeded, over the time from the first
+start to the last end.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ async def one_run(app: wherry.App, n: int, seed: int) -> Run:
     succeeded, seconds = int(row[0]), float(row[1])
     handled = {id_ for id_, _ in handlers.began}
     if succeeded != n or len(handlers.began) != n or handled != set(ids):
-        raise SystemExit(f"lost or doubled: {n} asked, {succeeded} stored, {len(handlers.began)} run")
+        raise SystemExit(
+            f"lost or doubled: {n} asked, {succeeded} stored, {len(handlers.began)} run"
+        )
     return Run(SLOTS / statistics.mean(times), n / seconds, succeeded, len(handlers.began))
 
 

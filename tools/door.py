@@ -32,6 +32,8 @@ then a tenth of a second.
                  and say what was not run and why
   check [NAMES]  run the checks: {checks}
   check --fix    format, sort imports and write the generated files first
+  bench NAME     predict, run and measure: seed or latency, against $WHERRY_DSN if it is set,
+                 else an embedded PostgreSQL
 
 Settings, from the environment:
   WHERRY_PG_BIN  the folder of the PostgreSQL binaries to use instead of the embedded ones
@@ -104,9 +106,15 @@ def _check(python: Path, arguments: list[str]) -> int:
     return check.main(python, arguments)
 
 
+def _bench(python: Path, arguments: list[str]) -> int:
+    os.chdir(ROOT)
+    return _become([str(python), "-m", "bench", *arguments])
+
+
 VERBS: dict[str, Callable[[Path, list[str]], int]] = {
     "setup": _setup,
     "demo": _demo,
     "test": _test,
     "check": _check,
+    "bench": _bench,
 }

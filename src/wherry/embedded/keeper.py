@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -22,6 +23,7 @@ from wherry.embedded.cluster import make_data
 from wherry.embedded.home import Home, Record
 from wherry.embedded.identity import Identity, can_run, first_closed_folder, server_identity
 from wherry.embedded.locks import open_lock, polls, try_exclusive
+from wherry.embedded.mirror import mirror
 from wherry.embedded.postmaster import Postmaster, find_orphan, launch
 from wherry.embedded.sockets import drop_folder, dsn_for, make_folder, socket_in
 from wherry.errors import EmbeddedError, EmbeddedStartFailed
@@ -141,8 +143,6 @@ class Keeper:
             )
         if can_run(self.programs / "postgres", identity):
             return self.programs
-        from wherry.embedded.mirror import mirror  # seldom needed, slow to import
-
         return mirror(self.programs, self.home.mirrors)
 
     def launch_again(self, dead: Postmaster) -> Postmaster:
@@ -188,8 +188,6 @@ class Keeper:
             return
         self.log_looked_at = time.monotonic()
         if os.fstat(OUTPUT).st_size > LOG_LIMIT_BYTES:
-            import shutil  # slow to import, and seldom needed
-
             # The server writes to the file itself, at its end: it can be emptied, not swapped.
             shutil.copyfile(self.home.log, self.home.log.with_suffix(".log.1"))
             os.ftruncate(OUTPUT, 0)

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from wherry import embedded
+from wherry.app.ids import TaskIds
 from wherry.commands.base import Command
 from wherry.config import DEFAULT_SCHEMA, DSN_VARIABLE, PoolSettings
 from wherry.domain.names import check_schema
@@ -30,6 +31,8 @@ R = TypeVar("R")
 
 class Process:
     """The parts of an App that touch the outside world."""
+
+    _ids: TaskIds
 
     def __init__(
         self,
@@ -82,6 +85,26 @@ class Process:
         if self._real_dsn is not None:
             raise ConfigError("the App has been used already: its DSN cannot be changed now")
         self._given_dsn = dsn
+
+    def move(self, dsn: str | None) -> str | None:
+        """Use another database from now on; returns what named the last one (None: $WHERRY_DSN).
+
+        For tests, where every one has a database of its own. Closes the blocking pool; raises
+        ConfigError while a loop that is not closed has a pool, which only that loop can close.
+        """
+        with self._lock:
+            if any(not loop.is_closed() for loop in self._pools):
+                raise ConfigError(
+                    "the App has connections in an event loop: `await app.aclose()` there, before"
+                    " it gets another database"
+                )
+            self._pools = weakref.WeakKeyDictionary()
+            self.close()
+            self._real_dsn = None
+            # Ids in stock were drawn in the other database, and may be taken in the next.
+            self._ids = TaskIds()
+            before, self._given_dsn = self._given_dsn, dsn
+            return before
 
     def ambient(self, tx: Any) -> Any:
         """The connection a call belongs to: the one given, or what App(tx=...) names, if any."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -143,6 +144,18 @@ def current() -> Context:
 def enter(context: Context) -> None:
     """Make *context* the current one, in the calling contextvars context."""
     _current.set(context)
+
+
+@contextmanager
+def entered(context: Context) -> Generator[None]:
+    """Make *context* the current one inside the block; where handlers are called by hand."""
+    mark = _current.set(context)
+    try:
+        yield
+    finally:
+        # pytest may end a fixture elsewhere than it began it, where there is nothing to undo.
+        with suppress(ValueError):
+            _current.reset(mark)
 
 
 def warn_of_waiting(id: int) -> None:

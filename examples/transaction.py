@@ -42,10 +42,8 @@ def main() -> None:
         place(conn, 3, card_is_good=True)
         app.work(until_empty=True)
 
-        packed = conn.execute(
-            "select order_id from wherry_example.parcels order by order_id"
-        ).fetchall()
-        print("packed:", ", ".join(str(order) for (order,) in packed))
+        for (order,) in conn.execute("table wherry_example.parcels order by order_id"):
+            print("packed:", order)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ arguments that make no sense, 130 after Ctrl-C.
 from __future__ import annotations
 
 import argparse
-import os
+import shlex
 import sys
 import sysconfig
 import threading
@@ -21,11 +21,11 @@ from examples.demo import report, tables
 from examples.demo.load import FEWEST_FILES, TooFewFiles, files_in, load
 from examples.demo.show import Show
 from examples.demo.tasks import app
-from examples.demo.watch import NotDone, watch
+from examples.demo.watch import watch
 from examples.demo.workers import WorkerEnded, Workers
 from wherry import embedded
 
-TROUBLES = (NotDone, WorkerEnded, tables.AnotherDemo, wherry.WherryError)
+TROUBLES = (WorkerEnded, tables.AnotherDemo, wherry.WherryError)
 
 
 def main(arguments: list[str]) -> int:
@@ -105,16 +105,16 @@ def run(folder: Path, files: list[Path], console: Console) -> int:
     if dead is not None:
         print("\nLook at the dead task, and put it back into its queue:")
         for verb in ("show", "requeue"):
-            print(f"  {command()} dead {verb} {dead}")
+            print(f"  {program()} dead {verb} {dead} --dsn embedded: --schema {app.schema}")
     return 0 if held else 1
 
 
-def command() -> str:
-    """Return how to call `wherry` for the demo's database, from where the caller stands."""
-    program = Path(sys.executable).with_name("wherry")
-    if program.is_relative_to(Path.cwd()):
-        program = Path(os.path.relpath(program))
-    return f"{program} --dsn embedded: --schema {app.schema}"
+def program() -> str:
+    """Return how to call `wherry` from where the caller stands."""
+    path = Path(sys.executable).with_name("wherry")
+    if path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    return shlex.quote(str(path))
 
 
 if __name__ == "__main__":

@@ -39,13 +39,18 @@ def count(conn: psycopg.Connection[Any]) -> Counts:
 
 
 def busy_worker(conn: psycopg.Connection[Any]) -> str | None:
-    """Return a worker that has only just begun a slow file, and so holds it a while, or None."""
+    """Return a worker that has only just begun a slow file, and so holds it a while, or None.
+
+    Of several it is the one with the most tasks in its hands.
+    """
     found = conn.execute("""
         select lease_owner
           from wherry_demo.tasks
          where state = 'leased'
-           and payload ->> 'trouble' = 'slow'
-           and started_at > now() - interval '0.5 seconds'
+         group by lease_owner
+        having bool_or(payload ->> 'trouble' = 'slow'
+                       and started_at > now() - interval '0.5 seconds')
+         order by count(*) desc
          limit 1
     """).fetchone()
     return None if found is None else found[0]

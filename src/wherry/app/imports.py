@@ -15,6 +15,10 @@ from types import ModuleType
 
 from wherry.errors import ConfigError, UnknownImport
 
+_PACKAGE = f"{Path(__file__).resolve().parent.parent}/"
+# The machinery of importing, by whichever name it stands in a traceback.
+_NOT_THEIRS = ("<frozen ", f"{Path(importlib.__file__).parent}/", _PACKAGE)
+
 _importing: ContextVar[str | None] = ContextVar("wherry_importing", default=None)
 
 
@@ -49,7 +53,7 @@ def _reason(error: BaseException, module: str, folder: str) -> str:
             return f"there is no module {missing!r} in {folder} or on sys.path"
     text = f"{type(error).__name__}: {error}".removesuffix(": ")
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames[1:] if not frame.filename.startswith("<frozen ")]
+    theirs = [frame for frame in frames if not frame.filename.startswith(_NOT_THEIRS)]
     if not theirs or isinstance(error, SyntaxError):
         return text
     return f"{text} ({theirs[-1].filename}, line {theirs[-1].lineno})"

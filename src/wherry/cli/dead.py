@@ -1,0 +1,115 @@
+"""`wherry dead`: look at the tasks that ended badly, put them back, or delete them.
+
+These are the dead (attempts ran out) and the failed (the handler said: do not retry). By id, too,
+nothing else is touched here: `wherry tasks` is for all the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wherry.cli import bulk, values
+from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
+from wherry.cli.opened import opened
+from wherry.cli.output import Output
+from wherry.cli.selecting import change, chosen, selection, with_page, with_selection
+from wherry.cli.shown import show_task, show_tasks
+from wherry.cli.tasks import requeuing
+from wherry.errors import NotFound, WherryError
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+
+_STATES = ("dead", "failed")
+_NOT_DEAD = "neither dead nor failed"
+
+
+@click.group()
+def dead() -> None:
+    """Look at dead and failed tasks, put them back, or delete them."""
+
+
+@dead.command(name="list")
+@with_page(_STATES, "both")
+@click.pass_obj
+def list_dead(asked: Asked, /, limit: int, after: int | None, **given: Any) -> None:
+    """List dead and failed tasks, newest first, each with its reason and last error."""
+    choice = chosen(given, default=_STATES)
+    with opened(asked) as app:
+        page = choice.page(app, limit=limit, after=after)
+    show_tasks(Output(asked), page, dead=True)
+
+
+@dead.command()
+@click.argument("id", metavar="ID", type=values.TASK_ID)
+@with_database
+@with_json
+@with_verbosity
+@click.pass_obj
+def show(asked: Asked, /, id: int) -> None:
+    """Show why a task is dead: every attempt with its error and traceback, and the payload."""
+    with opened(asked) as app:
+        task = app.get_task(id)
+    if task is None:
+        raise NotFound(id)
+    if task.state not in _STATES:
+        raise WherryError(f"task {id} is {task.state}, not dead: wherry tasks show {id}")
+    show_task(Output(asked), task)
+
+
+@dead.command()
+@with_selection(_STATES, "both")
+@click.option("--without-key", is_flag=True, help="Go on without their idempotency keys.")
+@click.pass_obj
+def requeue(asked: Asked, /, without_key: bool, **given: Any) -> None:
+    """Put dead and failed tasks back: attempts start again, the history stays."""
+    selected = selection(given, default=_STATES)
+    verb = requeuing(without_key)
+    change(asked, verb if selected.ids is None else _only_dead(verb), selected)
+
+
+@dead.command()
+@with_selection(_STATES, "both")
+@click.pass_obj
+def purge(asked: Asked, /, **given: Any) -> None:
+    """Delete dead and failed tasks for good, with their history."""
+    selected = selection(given, default=_STATES)
+    verb = bulk.Verb(
+        name="purge",
+        done={"purged": "purged"},
+        left={"gone": "not there any more, or in somebody else's hands"},
+        carry=_purge,
+    )
+    change(asked, verb if selected.ids is None else _only_dead(verb), selected)
+
+
+def _purge(app: App, ids: Sequence[int]) -> list[bulk.Answer]:
+    purged = set(app.purge(ids))
+    return [bulk.Answer(id, "purged" if id in purged else "gone") for id in ids]
+
+
+def _only_dead(verb: bulk.Verb) -> bulk.Verb:
+    """Return the verb for ids that somebody typed: those of other tasks are left alone."""
+    left = {"unknown": "not there (any more)", **verb.left, "not_dead": _NOT_DEAD}
+    return replace(verb, left=left, carry=partial(_carry_dead, carry=verb.carry))
+
+
+def _carry_dead(
+    app: App, ids: Sequence[int], *, carry: Callable[[App, Sequence[int]], list[bulk.Answer]]
+) -> list[bulk.Answer]:
+    answers: list[bulk.Answer] = []
+    found: list[int] = []
+    for id in ids:
+        task = app.get_task(id)
+        if task is None:
+            answers.append(bulk.Answer(id, "unknown"))
+        elif task.state not in _STATES:
+            answers.append(bulk.Answer(id, "not_dead"))
+        else:
+            found.append(id)
+    return answers + (carry(app, found) if found else [])

@@ -1,0 +1,127 @@
+"""`wherry enqueue`: store one task by the name of its type.
+
+The command line does not import your code, so it does not know a type's own options: what is not
+said here has Wherry's defaults, and whether the payload fits is seen by the worker.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wherry.cli import values
+from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
+from wherry.cli.opened import opened
+from wherry.cli.output import Output
+from wherry.cli.text import plain
+from wherry.domain.stored import decode
+from wherry.errors import DecodeError, InvalidPayload
+
+# Far beyond any payload: only so that an endless pipe is not read for ever.
+_MOST_READ_BYTES = 64 * 1024 * 1024
+
+
+@click.command()
+@click.argument("type", metavar="TYPE")
+@click.argument("payload", metavar="[PAYLOAD]", default="{}")
+@click.option("--queue", metavar="NAME", help="Queue (default: default).")
+@click.option("--key", metavar="KEY", help="Idempotency key, unique in its queue.")
+@click.option(
+    "--key-ttl",
+    metavar="DURATION",
+    type=values.duration,
+    help="How long the key stays taken after the task has finished.",
+)
+@click.option("--priority", metavar="N", type=int, help="-100 to 100, higher first (default: 0).")
+@click.option(
+    "--delay", metavar="DURATION", type=values.duration, help="Run no sooner than in this time."
+)
+@click.option(
+    "--run-after",
+    metavar="INSTANT",
+    type=values.instant,
+    help="Run no sooner than then, such as 2027-01-31T08:00:00Z.",
+)
+@click.option("--max-attempts", metavar="N", type=int, help="1 means no retry (default: 20).")
+@click.option("--timeout", metavar="DURATION", type=values.duration, help="Limit of one attempt.")
+@click.option(
+    "--ttl",
+    metavar="DURATION",
+    type=values.duration,
+    help="Cancel it if it has not started in this time.",
+)
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; repeatable.")
+@click.option(
+    "--header",
+    "headers",
+    metavar="NAME=VALUE",
+    type=values.pair,
+    multiple=True,
+    help="A header; repeatable.",
+)
+@with_database
+@with_json
+@with_verbosity
+@click.pass_obj
+def enqueue(
+    asked: Asked,
+    /,
+    type: str,
+    payload: str,
+    key_ttl: timedelta | None,
+    run_after: datetime | None,
+    tags: tuple[str, ...],
+    headers: tuple[tuple[str, str], ...],
+    **options: Any,
+) -> None:
+    """Store a task of TYPE with PAYLOAD, a JSON object (default: {}).
+
+    PAYLOAD is the JSON itself, - to read it from stdin, or @FILE to read it from a file.
+    """
+    given = _read_payload(payload)
+    options |= {"key_ttl": key_ttl, "run_after": run_after, "headers": dict(headers) or None}
+    with opened(asked) as app:
+        answer = app.enqueue(type, given, tags=list(tags), **options)
+    out = Output(asked)
+    if out.as_json:
+        fields = ("id", "created", "payload_matches")
+        out.json({name: getattr(answer, name) for name in fields})
+    elif answer.created:
+        out.line(f"enqueued task {answer.id} ({plain(type)})")
+    else:
+        same = "the same payload" if answer.payload_matches else "ANOTHER type or payload"
+        out.line(f"task {answer.id} has this key already, with {same}; nothing was stored")
+
+
+def _read_payload(argument: str) -> dict[str, Any]:
+    """Return the payload that the argument is, or names. Raises InvalidPayload."""
+    if argument == "-":
+        text = _text(sys.stdin.buffer.read(_MOST_READ_BYTES + 1))
+    elif argument.startswith("@"):
+        try:
+            with Path(argument[1:]).open("rb") as file:
+                text = _text(file.read(_MOST_READ_BYTES + 1))
+        except OSError as error:
+            reason = f"{argument[1:]!r} cannot be read: {error.strerror}"
+            raise click.BadParameter(reason, param_hint="PAYLOAD") from None
+    else:
+        text = argument
+    try:
+        return decode(text)
+    except DecodeError as error:
+        reason = str(error).removeprefix("the stored payload ")
+        raise InvalidPayload("payload", reason) from None
+
+
+def _text(data: bytes) -> str:
+    if len(data) > _MOST_READ_BYTES:
+        raise InvalidPayload("payload", f"is longer than {_MOST_READ_BYTES:,} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"is not UTF-8: byte {data[error.start]:#04x} at position {error.start:,}"
+        raise InvalidPayload("payload", reason) from None

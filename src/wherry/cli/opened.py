@@ -1,0 +1,71 @@
+"""Finds the database that a verb is about, and opens an App on it.
+
+The order is `--dsn`, `$WHERRY_DSN`, then an embedded server that is already running. None is ever
+started because nobody named a database: a production service whose variable is missing must not
+fill a private one in silence.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from wherry.cli.asked import Asked
+from wherry.cli.output import Output
+from wherry.config import DEFAULT_SCHEMA, DSN_VARIABLE
+from wherry.errors import ConfigError, DSNMissing
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+
+EMBEDDED = "embedded:"
+
+
+def named_dsn(asked: Asked) -> str:
+    """Return the DSN as it was named, or that of a running embedded server. Raises DSNMissing."""
+    given = asked.dsn or os.environ.get(DSN_VARIABLE)
+    if given:
+        return given
+    return joined(asked)
+
+
+def joined(asked: Asked) -> str:
+    """Return the DSN of the embedded server that is running, and say so. Raises DSNMissing."""
+    from wherry.embedded import running
+
+    dsn = running()
+    if dsn is None:
+        raise DSNMissing
+    Output(asked).note("no database was named: joining the embedded PostgreSQL that is running")
+    return dsn
+
+
+def readable(dsn: str) -> str:
+    """Return *dsn* if it is one. Raises ConfigError without repeating what may hold a password."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    if not dsn.startswith(EMBEDDED):
+        try:
+            conninfo_to_dict(dsn)
+        except ProgrammingError:
+            raise ConfigError(
+                "the DSN cannot be read: write postgresql://user@host/database, or"
+                " 'host=… dbname=…', or embedded:"
+            ) from None
+    return dsn
+
+
+@contextmanager
+def opened(asked: Asked) -> Generator[App, None, None]:
+    """Give an App on the database, whose schema fits; closed afterwards."""
+    from wherry.app.app import App
+    from wherry.migrations import check
+
+    schema = asked.schema or DEFAULT_SCHEMA
+    with App(readable(named_dsn(asked)), schema=schema, pool_size=2) as app:
+        # One query on a connection of its own: it tells at once what is wrong, and how.
+        check(app.dsn, schema=app.schema)
+        yield app

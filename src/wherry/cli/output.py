@@ -1,0 +1,141 @@
+"""Writes answers: tables for people, one JSON document for programs, and notes on stderr.
+
+Answers go to stdout and everything else to stderr, so that `--json` can be piped. Colours come
+only to a terminal, and never with NO_COLOR; a pipe gets whole lines, whatever their length.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wherry.cli.asked import Asked
+from wherry.cli.text import json_text, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# A pipe has no width: nothing is cut or wrapped there.
+_NO_END = 100_000
+_LEAST_FOR_TEXT = 12
+_GAP = 2
+_COLORS = {
+    "queued": "cyan",
+    "leased": "blue",
+    "succeeded": "green",
+    "failed": "red",
+    "dead": "red",
+    "canceled": "yellow",
+    "applied": "green",
+    "pending": "yellow",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. `whole` ones are never wrapped; the others share what is left."""
+
+    title: str
+    whole: bool = False
+    right: bool = False
+
+
+class Output:
+    """Where one verb's answer goes."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.as_json = asked.as_json
+        self.is_quiet = asked.verbosity < 0
+
+    def json(self, value: Any) -> None:
+        """Write the one document of the answer."""
+        sys.stdout.write(json_text(value) + "\n")
+
+    def line(self, text: str = "", *, bold: bool = False) -> None:
+        """Write lines for people; what is in *text* of somebody's data was made plain before."""
+        from rich.text import Text
+
+        self._print(Text(text, style="bold" if bold else ""))
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+        """Write a table; on a terminal too narrow for it, a block of lines for each row."""
+        cells = [[plain(cell) for cell in row] for row in rows]
+        console = self._console()
+        if _needed(columns, cells) > console.width:
+            self._blocks(columns, cells)
+            return
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="bold")
+        for column in columns:
+            table.add_column(
+                column.title,
+                no_wrap=column.whole,
+                overflow="fold",
+                justify="right" if column.right else "left",
+            )
+        for row in cells:
+            table.add_row(*(Text(cell, style=_COLORS.get(cell, "")) for cell in row))
+        self._print(table)
+
+    def note(self, text: str) -> None:
+        """Say something on stderr, unless --quiet."""
+        if not self.is_quiet:
+            print_error(text)
+
+    def _blocks(self, columns: Sequence[Column], cells: list[list[str]]) -> None:
+        width = max(len(column.title) for column in columns)
+        for row in cells:
+            for column, cell in zip(columns, row, strict=True):
+                if cell:
+                    self.line(f"{column.title:<{width}}  {cell}")
+            self.line()
+
+    def _print(self, thing: Any) -> None:
+        # Rendered first and written here, so that a broken pipe is met in one place only.
+        console = self._console()
+        with console.capture() as captured:
+            console.print(thing, soft_wrap=not _is_table(thing))
+        lines = (line.rstrip() for line in captured.get().splitlines())
+        sys.stdout.write("\n".join(lines) + "\n")
+
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+        if not console.is_terminal:
+            console.width = _NO_END
+        return console
+
+
+def print_error(text: str) -> None:
+    """Write *text*, made plain, to stderr."""
+    # A process may have been started without one.
+    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stderr.write(plain(text, lines=True) + "\n")
+        sys.stderr.flush()
+
+
+def is_terminal() -> bool:
+    """Whether somebody sits at both ends: to be asked, and to be shown how it goes."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _is_table(thing: Any) -> bool:
+    from rich.table import Table
+
+    return isinstance(thing, Table)
+
+
+def _needed(columns: Sequence[Column], cells: list[list[str]]) -> int:
+    """Return how wide a terminal must be for these cells in a table."""
+    from rich.cells import cell_len
+
+    needed = 0
+    for n, column in enumerate(columns):
+        widest = max([cell_len(column.title), *(cell_len(row[n]) for row in cells)])
+        needed += (widest if column.whole else min(widest, _LEAST_FOR_TEXT)) + _GAP
+    return needed

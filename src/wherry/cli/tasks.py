@@ -1,0 +1,107 @@
+"""`wherry tasks`: look at tasks, cancel them, put finished ones back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wherry.cli import bulk, values
+from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
+from wherry.cli.opened import opened
+from wherry.cli.output import Output
+from wherry.cli.selecting import change, chosen, selection, with_page, with_selection
+from wherry.cli.shown import show_task, show_tasks
+from wherry.domain.state import FINAL, State
+from wherry.errors import NotFound
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+
+_STATES = [str(state) for state in State]
+_LIVE = ("queued", "leased")
+_FINISHED = sorted(str(state) for state in FINAL)
+# What succeeded is run again only if somebody says so.
+_REQUEUED = ("dead", "failed", "canceled")
+
+
+@click.group()
+def tasks() -> None:
+    """Look at tasks, cancel them, put finished ones back."""
+
+
+@tasks.command(name="list")
+@with_page(_STATES, "every state")
+@click.pass_obj
+def list_tasks(asked: Asked, /, limit: int, after: int | None, **given: Any) -> None:
+    """List tasks, newest first."""
+    choice = chosen(given, default=_STATES)
+    with opened(asked) as app:
+        page = choice.page(app, limit=limit, after=after)
+    show_tasks(Output(asked), page)
+
+
+@tasks.command()
+@click.argument("id", metavar="ID", type=values.TASK_ID)
+@with_database
+@with_json
+@with_verbosity
+@click.pass_obj
+def show(asked: Asked, /, id: int) -> None:
+    """Show all that is known of one task, with every attempt that did not succeed."""
+    with opened(asked) as app:
+        task = app.get_task(id)
+    if task is None:
+        raise NotFound(id)
+    show_task(Output(asked), task)
+
+
+@tasks.command()
+@with_selection(_LIVE, "queued and leased")
+@click.option("--reason", metavar="TEXT", help="Why, as the canceled tasks will say.")
+@click.pass_obj
+def cancel(asked: Asked, /, reason: str | None, **given: Any) -> None:
+    """Cancel tasks: queued ones at once, leased ones by asking their worker to let go."""
+    verb = bulk.Verb(
+        name="cancel",
+        done={"canceled": "canceled", "requested": "asked the workers of"},
+        left={"final": "already finished", "unknown": "not there (any more)"},
+        carry=partial(_cancel, reason=reason),
+    )
+    change(asked, verb, selection(given, default=_LIVE))
+
+
+@tasks.command()
+@with_selection(_FINISHED, ", ".join(_REQUEUED))
+@click.option("--without-key", is_flag=True, help="Go on without their idempotency keys.")
+@click.pass_obj
+def requeue(asked: Asked, /, without_key: bool, **given: Any) -> None:
+    """Put finished tasks back: attempts start again, the history stays."""
+    change(asked, requeuing(without_key), selection(given, default=_REQUEUED))
+
+
+def requeuing(without_key: bool) -> bulk.Verb:
+    """Return the verb that puts tasks back."""
+    return bulk.Verb(
+        name="requeue",
+        done={"queued": "requeued"},
+        left={
+            "key_taken": "their keys meanwhile name other tasks (--without-key goes on without)",
+            "not_final": "not finished, or in somebody else's hands",
+            "unknown": "not there (any more)",
+        },
+        needs_somebody=frozenset({"key_taken"}),
+        carry=partial(_requeue, without_key=without_key),
+    )
+
+
+def _cancel(app: App, ids: Sequence[int], *, reason: str | None) -> list[bulk.Answer]:
+    answers = app.cancel_many(ids, reason=reason)
+    return [bulk.Answer(id, str(answers[id])) for id in ids]
+
+
+def _requeue(app: App, ids: Sequence[int], *, without_key: bool) -> list[bulk.Answer]:
+    answers = app.requeue_many(ids, without_key=without_key)
+    return [bulk.Answer(each.id, each.answer, each.taken_by) for each in answers]

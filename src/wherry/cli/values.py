@@ -1,0 +1,74 @@
+"""Reads what people write on the command line: lengths of time, instants, rates, pairs.
+
+Only the writing is checked here. Whether a delay may be that long, or a key look like that, is the
+library's to say, so that every entrance has the same limits.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+import click
+
+_UNITS = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_PART = re.compile(rf"({_NUMBER})(ms|min|s|m|h|d|w)")
+_LENGTH = re.compile(rf"(?:{_NUMBER}(?:ms|min|s|m|h|d|w))+")
+_RATE = re.compile(rf"({_NUMBER})(?:/(s|m|min|h))?")
+
+# Up to the last id that a bigint holds: what is beyond names no task.
+TASK_ID = click.IntRange(1, 2**63 - 1)
+
+
+def duration(text: str) -> timedelta:
+    """Read a length of time: `90` (seconds), `90s`, `250ms`, `2h`, `1h30m`, `7d`."""
+    text = text.strip()
+    try:
+        if re.fullmatch(_NUMBER, text):
+            return timedelta(seconds=float(text))
+        if _LENGTH.fullmatch(text):
+            parts = (float(found[1]) * _UNITS[found[2]] for found in _PART.finditer(text))
+            return sum(parts, timedelta())
+    except OverflowError:
+        raise click.BadParameter(f"{text!r} is longer than can be counted") from None
+    raise click.BadParameter(f"{text!r} is no length of time: write 90 (seconds), 90s, 2h, 1h30m")
+
+
+def instant(text: str) -> datetime:
+    """Read a moment with its offset from UTC, as in RFC 3339: `2027-01-31T08:00:00Z`.
+
+    One without an offset is refused: nobody could tell whose eight o'clock it is.
+    """
+    text = text.strip()
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no moment: write 2027-01-31T08:00:00Z") from None
+    if moment.utcoffset() is None:
+        raise click.BadParameter(f"{text!r} has no offset from UTC: add Z, or one such as +02:00")
+    return moment
+
+
+def rate(text: str) -> float:
+    """Read how many in how much time, as so many a second: `100/s`, `600/min`, `5000/h`, `100`."""
+    found = _RATE.fullmatch(text.strip())
+    if found is None or float(found[1]) == 0:
+        raise click.BadParameter(f"{text!r} is no rate: write 100/s, 600/min or 5000/h")
+    return float(found[1]) / _UNITS[found[2] or "s"].total_seconds()
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read `NAME=VALUE`; only the first `=` parts them."""
+    name, parted, value = text.partition("=")
+    if not parted:
+        raise click.BadParameter(f"{text!r} has no value: write NAME=VALUE")
+    return name, value

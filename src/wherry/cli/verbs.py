@@ -1,0 +1,23 @@
+"""The verbs of `wherry`, put together."""
+
+from __future__ import annotations
+
+import click
+
+from wherry import __version__
+from wherry.cli.dead import dead
+from wherry.cli.enqueue import enqueue
+from wherry.cli.entry import Door
+from wherry.cli.migrate import migrate
+from wherry.cli.queues import queues
+from wherry.cli.tasks import tasks
+
+
+@click.group(cls=Door, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="wherry", message="%(prog)s %(version)s")
+def main() -> None:
+    """Work with a Wherry task queue in PostgreSQL."""
+
+
+for verb in (migrate, enqueue, tasks, dead, queues):
+    main.add_command(verb)

@@ -16,17 +16,34 @@ class Wanted:
     last: int
 
 
+# Until so many handlers have ended nobody knows how long they take.
+_FEWEST_SEEN = 20
+
+
 class Pace:
-    """How long handlers take: a moving average, in seconds. None until one has ended."""
+    """How long handlers take: a moving average, in seconds. None until enough have ended.
+
+    The first to end is often the one that failed at once: by it alone a worker would lease a
+    thousand tasks that it cannot start for minutes, and that others could have had.
+    """
 
     def __init__(self) -> None:
-        self.seconds: float | None = None
+        self._seen = 0
+        self._average = 0.0
+
+    @property
+    def seconds(self) -> float | None:
+        """How long a handler takes on average, as far as that is known."""
+        return self._average if self._seen >= _FEWEST_SEEN else None
 
     def add(self, seconds: float) -> None:
         """Count one handler's time."""
-        old = self.seconds
-        # A long one counts at once: what was fast a moment ago may not be prefetched for any more.
-        self.seconds = seconds if old is None or seconds > old * 10 else old * 0.9 + seconds * 0.1
+        self._seen += 1
+        weight = max(0.1, 1 / self._seen)
+        if seconds > self._average * 10:
+            # A long one counts at once: what was fast a moment ago is not prefetched any more.
+            weight = 1.0
+        self._average += (seconds - self._average) * weight
 
 
 def wanted(

@@ -11,6 +11,8 @@ from wherry.cli.entry import Door
 from wherry.cli.migrate import migrate
 from wherry.cli.queues import queues
 from wherry.cli.tasks import tasks
+from wherry.cli.up import up
+from wherry.cli.worker import worker
 
 
 @click.group(cls=Door, context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,5 +21,5 @@ def main() -> None:
     """Work with a Wherry task queue in PostgreSQL."""
 
 
-for verb in (migrate, enqueue, tasks, dead, queues):
+for verb in (up, worker, migrate, enqueue, tasks, dead, queues):
     main.add_command(verb)

@@ -1,0 +1,193 @@
+"""`wherry worker`: run the handlers of an App, in one process or in several."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from wherry.cli import logs, running, values
+from wherry.cli.asked import Asked, with_database, with_verbosity
+from wherry.cli.entry import exit_code
+from wherry.cli.loading import has_dsn, load_app
+from wherry.cli.opened import EMBEDDED, joined, readable
+from wherry.domain.names import check_schema
+from wherry.errors import ConfigError
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LEASE, _GRACE, _SLOTS = "30s", "30s", 20
+
+
+def with_work(command: F) -> F:
+    """Add the options of a worker that `wherry up` has too."""
+    made: Any = command
+    for option in (
+        click.option(
+            "--log-format",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            help="Log lines for people or for programs (default: text).",
+        ),
+        click.option(
+            "--concurrency",
+            metavar="N",
+            type=click.IntRange(1, 10_000),
+            default=_SLOTS,
+            help=f"Slots: how many tasks at once in a process (default: {_SLOTS}).",
+        ),
+        click.option(
+            "--queue",
+            metavar="NAME",
+            multiple=True,
+            help="Serve this queue, whatever is in its name; repeatable.",
+        ),
+        click.option(
+            "--queues",
+            metavar="NAMES",
+            help="Serve these queues, parted by commas, or '*' for every one"
+            " (default: those of the App's types).",
+        ),
+    ):
+        made = option(made)
+    result: F = made
+    return result
+
+
+def served(queues: str | None, queue: tuple[str, ...]) -> list[str] | None:
+    """Return the queues that were named, or None."""
+    names = [] if queues is None else [name.strip() for name in queues.split(",")]
+    return [*names, *queue] or None
+
+
+@click.command()
+@click.argument("app", metavar="APP")
+@with_work
+@click.option(
+    "--processes",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    default=1,
+    help="So many worker processes under a supervisor, each with its own slots (default: 1).",
+)
+@click.option("--name", metavar="NAME", help="Name in listings and history (default: host-pid).")
+@click.option(
+    "--lease-for",
+    metavar="DURATION",
+    type=values.duration,
+    default=_LEASE,
+    help="How long a lost worker's tasks wait for another (default: 30s).",
+)
+@click.option(
+    "--shutdown-timeout",
+    metavar="DURATION",
+    type=values.duration,
+    default=_GRACE,
+    help="How long handlers may go on after SIGTERM (default: 30s).",
+)
+@click.option("--no-listen", is_flag=True, help="Poll only, as behind a transaction pooler.")
+@click.option("--until-empty", is_flag=True, help="End as soon as nothing is due.")
+@click.option("--supervised-by", type=int, hidden=True, help="The supervisor's pipe.")
+@with_database
+@with_verbosity
+@click.pass_obj
+def worker(
+    asked: Asked,
+    /,
+    app: str,
+    queues: str | None,
+    queue: tuple[str, ...],
+    processes: int,
+    supervised_by: int | None,
+    log_format: str,
+    no_listen: bool,
+    concurrency: int,
+    name: str | None,
+    lease_for: timedelta,
+    shutdown_timeout: timedelta,
+    until_empty: bool,
+) -> None:
+    """Run the handlers of APP, such as shop.tasks:app, until SIGTERM or Ctrl-C."""
+    as_json = log_format == "json"
+    wanted = running.Run(
+        queues=served(queues, queue),
+        concurrency=concurrency,
+        name=name,
+        lease_for=lease_for,
+        shutdown_timeout=shutdown_timeout,
+        until_empty=until_empty,
+        listen=not no_listen,
+    )
+    if supervised_by is not None:
+        running.stop_with(supervised_by)
+    if asked.owns_process:
+        logs.keep_standard_streams()
+    if processes > 1:
+        from wherry.cli.supervisor import Supervisor
+
+        logs.configure(verbosity=asked.verbosity, as_json=as_json, with_pid=True)
+        arguments = _for_one(asked, app, wanted, log_format=log_format)
+        supervisor = Supervisor(arguments, wanted, processes=processes)
+        click.get_current_context().exit(asyncio.run(supervisor.run()))
+    loaded = load_app(app)
+    supervised = supervised_by is not None
+    logs.configure(verbosity=asked.verbosity, as_json=as_json, with_pid=supervised)
+    place(loaded, asked, otherwise=joining)
+    finish(asked, loaded, wanted)
+
+
+def joining(asked: Asked) -> str:
+    """Return the DSN that joins, and holds, the embedded server that is running."""
+    joined(asked)
+    return EMBEDDED
+
+
+def place(app: App, asked: Asked, *, otherwise: Callable[[Asked], str]) -> None:
+    """Give the App the schema and database asked for; *otherwise* names a database if none is."""
+    if asked.schema is not None:
+        try:
+            app.schema = check_schema(asked.schema)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+    if asked.dsn is not None:
+        app.dsn = readable(asked.dsn)
+    if not has_dsn(app):
+        app.dsn = otherwise(asked)
+    readable(app.dsn)
+
+
+def finish(asked: Asked, app: App, wanted: running.Run) -> None:
+    """Run a worker to its end, and end with its exit code."""
+    try:
+        summary = running.run(app, wanted)
+    except Exception as error:
+        if asked.owns_process:
+            running.leave(exit_code(error), at_once=False)
+        raise
+    if asked.owns_process:
+        running.leave(summary.exit_code, at_once=bool(summary.abandoned))
+    click.get_current_context().exit(summary.exit_code)
+
+
+def _for_one(asked: Asked, app: str, wanted: running.Run, *, log_format: str) -> list[str]:
+    """Return the arguments of one worker under the supervisor, all but its name."""
+    arguments = [
+        *("--concurrency", str(wanted.concurrency)),
+        *("--lease-for", f"{wanted.lease_for.total_seconds():f}"),
+        *("--shutdown-timeout", f"{wanted.shutdown_timeout.total_seconds():f}"),
+        *("--log-format", log_format),
+        *(["-v" if asked.verbosity > 0 else "-q"] * abs(asked.verbosity)),
+    ]
+    for queue in wanted.queues or ():
+        arguments += ("--queue", queue)
+    arguments += ["--until-empty"] if wanted.until_empty else []
+    arguments += [] if wanted.listen else ["--no-listen"]
+    arguments += [] if asked.dsn is None else ["--dsn", asked.dsn]
+    arguments += [] if asked.schema is None else ["--schema", asked.schema]
+    return [*arguments, "--", app]

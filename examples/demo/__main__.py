@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import signal
 import sys
 import sysconfig
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 from rich.console import Console
 
 import wherry
@@ -25,20 +27,20 @@ from examples.demo.watch import watch
 from examples.demo.workers import WorkerEnded, Workers
 from wherry import embedded
 
-TROUBLES = (WorkerEnded, tables.AnotherDemo, wherry.WherryError)
+TROUBLES = (WorkerEnded, tables.AnotherDemo, wherry.WherryError, psycopg.Error)
 
 
 def main(arguments: list[str]) -> int:
     """Run the demo and return its exit code."""
-    console = Console(highlight=False)
     folder, at_most = parsed(arguments)
+    # Whoever stops it politely has everything stopped and put in order, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         files = files_in(folder, at_most=at_most)
+        return run(folder, files, Console(highlight=False))
     except TooFewFiles as too_few:
         print(f"demo: {too_few}", file=sys.stderr)
         return 2
-    try:
-        return run(folder, files, console)
     except KeyboardInterrupt:
         print("demo: stopped; nothing of it is left running", file=sys.stderr)
         return 130
@@ -55,13 +57,12 @@ def parsed(arguments: list[str]) -> tuple[Path, int]:
         " two worker processes, one of them killed in the middle. At the end the database is asked"
         " whether anything was lost or done twice.",
     )
-    library = Path(sysconfig.get_paths()["stdlib"])
     parser.add_argument(
         "folder",
         nargs="?",
         type=Path,
-        default=library,
-        help=f"{FEWEST_FILES} files or more (default: Python's standard library, {library})",
+        default=Path(sysconfig.get_paths()["stdlib"]),
+        help=f"{FEWEST_FILES} files or more (default: Python's standard library, %(default)s)",
     )
     parser.add_argument(
         "--files",
@@ -81,7 +82,7 @@ def parsed(arguments: list[str]) -> tuple[Path, int]:
 def run(folder: Path, files: list[Path], console: Console) -> int:
     """Put the files through the queue and print what came of it; return the exit code."""
     # The server is ours as long as we hold it, and stops with the last one who does.
-    with embedded.acquire() as server, tables.fresh(server.dsn) as conn:
+    with embedded.acquire() as server, app, tables.fresh(server.dsn) as conn:
         console.print(
             f"{len(files):,} files of {folder}, PostgreSQL {server.version} (embedded)",
             markup=False,
@@ -101,7 +102,6 @@ def run(folder: Path, files: list[Path], console: Console) -> int:
                 stop_loading.set()
         held = report.print_report(conn, console)
         dead = report.dead_task(conn)
-    app.close()
     if dead is not None:
         print("\nLook at the dead task, and put it back into its queue:")
         for verb in ("show", "requeue"):

@@ -59,8 +59,7 @@ def load(files: Sequence[Path], *, dsn: str, stop: threading.Event) -> None:
 def store(conn: psycopg.Connection, path: Path, trouble: Trouble) -> None:
     """Insert the document and enqueue its task in the transaction that is open on *conn*."""
     inserted = conn.execute(
-        "insert into documents (path, size_bytes, trouble) values (%s, %s, %s) returning id",
-        [str(path), path.stat().st_size, trouble],
+        "insert into documents (path, trouble) values (%s, %s) returning id", [str(path), trouble]
     ).fetchone()
     assert inserted is not None
     document = inserted[0]

@@ -37,6 +37,7 @@ class Show:
 
     def __init__(self, console: Console, *, files: int) -> None:
         self._console = console
+        self._moves = console.is_terminal and not console.is_dumb_terminal
         self._began_at = monotonic()
         self._line_at = self._began_at
         self._loaded = Rate()
@@ -48,7 +49,7 @@ class Show:
             TextColumn("{task.fields[rate]:>4.0f}/s"),
             TextColumn("{task.fields[note]}"),
             console=console,
-            disable=not console.is_terminal,
+            disable=not self._moves,
         )
         self._loading = self._progress.add_task("loaded", total=files, rate=0, note="")
         self._finishing = self._progress.add_task("finished", total=files, rate=0, note="")
@@ -71,7 +72,7 @@ class Show:
             rate=done,
             note=note,
         )
-        if not self._console.is_terminal and monotonic() >= self._line_at:
+        if not self._moves and monotonic() >= self._line_at:
             self._line_at = monotonic() + LINE_EVERY_SECONDS
             self.say(
                 f"loaded {counts.loaded} ({loaded:.0f}/s),"

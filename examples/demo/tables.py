@@ -25,7 +25,6 @@ MAKE: LiteralString = """
     create table documents (
         id bigint generated always as identity primary key,
         path text not null,
-        size_bytes bigint not null,
         trouble text not null
     );
 

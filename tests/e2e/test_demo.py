@@ -150,11 +150,14 @@ def test_the_demo_keeps_every_promise_and_its_commands_work(
     assert kept == [("queued", 0)]
 
 
-def test_ctrl_c_ends_the_demo_and_its_workers(start: Callable[..., Demo], folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_demo_and_its_workers(
+    start: Callable[..., Demo], folder: Path, number: signal.Signals
+) -> None:
     demo = start(folder)
     wait_for(lambda: len(demo.workers()) >= 2, seconds=30, what="two workers have started")
 
-    demo.process.send_signal(signal.SIGINT)
+    demo.process.send_signal(number)
 
     assert demo.ended(seconds=15) == 130, demo.printed
     assert not running(demo.workers())

@@ -37,7 +37,7 @@ async def await_for(
     """Return what *fact* returns (or what that gives when awaited) as soon as it is true."""
     ends_at = time.monotonic() + seconds
     while True:
-        asked = fact()
+        asked: Any = fact()
         seen: T = await asked if inspect.isawaitable(asked) else asked
         if seen:
             return seen

@@ -6,7 +6,7 @@ may be imported here but inside a fixture.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,24 +17,38 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def wherry_server() -> Iterator[TemplateServer]:
-    """The PostgreSQL server of this test run, with a migrated template database."""
+def wherry_schema() -> str:
+    """The schema that Wherry's tables are in; redefine it if your App names another one."""
+    return "wherry"
+
+
+@pytest.fixture(scope="session")
+def wherry_prepare() -> Callable[[str], object] | None:
+    """Redefine it to return a function that makes your own tables in the database of a DSN."""
+    return None
+
+
+@pytest.fixture(scope="session")
+def wherry_server(
+    wherry_schema: str, wherry_prepare: Callable[[str], object] | None
+) -> Iterator[TemplateServer]:
+    """The PostgreSQL server of this test run, with a template that every test gets a copy of."""
     from wherry.testing.postgres import TemplateServer
 
-    with TemplateServer() as server:
+    with TemplateServer(schema=wherry_schema, prepare=wherry_prepare) as server:
         yield server
 
 
 @pytest.fixture
 def wherry_dsn(wherry_server: TemplateServer) -> Iterator[str]:
-    """The DSN of a migrated database that is this test's own."""
+    """The DSN of a migrated database that is this test's own, and gone after it."""
     with wherry_server.database() as dsn:
         yield dsn
 
 
 @pytest.fixture
-def wherry_clock(wherry_dsn: str) -> Clock:
+def wherry_clock(wherry_dsn: str, wherry_schema: str) -> Clock:
     """The clock of this test's database; `wherry_clock.advance(minutes=6)` moves it."""
     from wherry.testing.clock import Clock
 
-    return Clock(wherry_dsn)
+    return Clock(wherry_dsn, schema=wherry_schema)

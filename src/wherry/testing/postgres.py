@@ -17,7 +17,7 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, LiteralString, Self
@@ -57,9 +57,18 @@ class TemplateServer:
     *dsn* names a server to use; without it $WHERRY_TEST_DSN does, and without that the tests' own
     embedded one is started. Any number of processes may make one at once: the template is migrated
     by the first. Databases that a killed process has left behind are dropped by the next.
+
+    *prepare* is called with the DSN of a migrated database, once for each process, to make tables
+    of one's own there: it is that one which is copied then.
     """
 
-    def __init__(self, dsn: str | None = None, *, schema: str = DEFAULT_SCHEMA) -> None:
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        prepare: Callable[[str], object] | None = None,
+    ) -> None:
         self.schema = schema
         self._embedded: Embedded | None = None
         named = dsn or os.environ.get(DSN_VARIABLE)
@@ -71,9 +80,11 @@ class TemplateServer:
         self._run = secrets.randbits(31)
         self._made = 0
         self._admin = self._connect()
-        self._strategy = self._choose_strategy()
+        self._strategy: LiteralString = self._choose_strategy()
         self._drop_left_behind()
         self.template = self._ensure_template()
+        if prepare is not None:
+            self.template = self._prepare(prepare)
 
     def create(self) -> str:
         """Return the DSN, in the form of a URL, of a new copy of the template."""
@@ -90,7 +101,7 @@ class TemplateServer:
             self._execute("drop database if exists {} with (force)", name)
 
     @contextlib.contextmanager
-    def database(self) -> Iterator[str]:
+    def database(self) -> Generator[str]:
         """Give the DSN of a new copy of the template, which is dropped at the end."""
         dsn = self.create()
         try:
@@ -145,6 +156,18 @@ class TemplateServer:
             self._drop_old_templates()
         return name
 
+    def _prepare(self, prepare: Callable[[str], object]) -> str:
+        dsn = self.create()
+        prepare(dsn)
+        name = str(conninfo_to_dict(dsn)["dbname"])
+        # A pool that was left open there would be in the way of every copy.
+        self._execute("alter database {} with allow_connections false", name)
+        self._admin.execute(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s",
+            [name],
+        )
+        return name
+
     def _is_template(self, name: str) -> bool:
         found = self._admin.execute(
             "select datistemplate from pg_database where datname = %s", [name]
@@ -177,7 +200,7 @@ class TemplateServer:
                 self._admin.execute("select pg_advisory_unlock(%s, %s)", [LOCKS, key])
 
     @contextlib.contextmanager
-    def _locked(self, what: str) -> Iterator[None]:
+    def _locked(self, what: str) -> Generator[None]:
         """Have the advisory lock of that name, waiting for it."""
         key = int.from_bytes(hashlib.sha256(f"wherry {what}".encode()).digest()[:7])
         self._admin.execute("select pg_advisory_lock(%s)", [key])

@@ -1,0 +1,110 @@
+"""The clock that tests move, and what follows it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+import wherry
+from wherry.testing import Clock, TemplateServer
+
+Connect = Callable[..., psycopg.Connection[Any]]
+
+
+def test_the_time_is_the_real_one_until_it_is_moved(clock: Clock) -> None:
+    before = datetime.now(UTC)
+
+    now = clock.now()
+
+    assert before - timedelta(seconds=1) < now < datetime.now(UTC) + timedelta(seconds=1)
+
+
+def test_the_clock_moves_forward_step_by_step_and_goes_on(clock: Clock) -> None:
+    start = clock.now()
+
+    clock.advance(timedelta(hours=1), minutes=5)
+    after = clock.advance(days=1, seconds=0.5)
+
+    ahead = timedelta(days=1, hours=1, minutes=5, seconds=0.5)
+    assert start + ahead <= after <= start + ahead + timedelta(seconds=30)
+    assert clock.now() > after
+
+
+def test_the_clock_does_not_go_back(clock: Clock) -> None:
+    with pytest.raises(ValueError, match="only goes forward"):
+        clock.advance(minutes=-1)
+
+
+def test_open_transactions_see_the_new_time_too(clock: Clock, connect: Connect) -> None:
+    # Real time does not wait for a transaction either, whatever its snapshot.
+    with connect() as reader, reader.transaction():
+        reader.execute("set transaction isolation level repeatable read")
+        question = "select wherry.now() - statement_timestamp()"
+        first = reader.execute(question, prepare=True).fetchone()
+        clock.advance(hours=1)
+        second = reader.execute(question, prepare=True).fetchone()
+
+    assert (first, second) == ((timedelta(0),), (timedelta(hours=1),))
+
+
+def test_plans_are_those_of_the_real_clock(clock: Clock, connect: Connect) -> None:
+    def plan() -> str:
+        rows = connect().execute(
+            "explain (verbose, costs off)"
+            " select id from wherry.live where state = 'delayed' and run_after < wherry.now()"
+        )
+        return "\n".join(line for (line,) in rows)
+
+    before = plan()
+    clock.advance(minutes=1)
+    after = plan()
+
+    # The function is replaced by its body, so the condition can be one of an index.
+    assert "wherry.now" not in before + after
+    assert after == before.replace(
+        "statement_timestamp()", "(statement_timestamp() + '00:01:00'::interval)"
+    )
+
+
+def test_many_may_move_it_at_once(clock: Clock) -> None:
+    start = clock.now()
+    movers = [threading.Thread(target=lambda: clock.advance(hours=1)) for _ in range(8)]
+    for mover in movers:
+        mover.start()
+    for mover in movers:
+        mover.join(30)
+
+    assert timedelta(hours=8) < clock.now() - start < timedelta(hours=8, minutes=1)
+
+
+def test_leases_run_out_by_it(app: wherry.App, clock: Clock) -> None:
+    enqueued = app.enqueue("note", {}, max_attempts=1)
+    [lease] = app.lease(worker="w", lease_for=60)
+
+    clock.advance(minutes=2)
+
+    assert app.complete(lease) == "lost"
+    assert app.reap().dead == 1
+    task = app.get_task(enqueued.id)
+    assert task is not None
+    assert task.state == "dead"
+
+
+@pytest.mark.parametrize("schema", ['Odd %s "schema"', "wherry.x", "x$$y"])
+def test_the_schema_may_have_any_name(schema: str) -> None:
+    with TemplateServer(schema=schema) as server, server.database() as dsn:
+        clock = Clock(dsn, schema=schema)
+        before = clock.now()
+
+        assert clock.advance(hours=1) - before >= timedelta(hours=1)
+        with wherry.App(dsn, schema=schema) as app:
+            app.enqueue("note", {}, delay=60)
+            assert app.lease(worker="w") == []
+            clock.advance(minutes=2)
+            app.reap()
+            assert len(app.lease(worker="w")) == 1

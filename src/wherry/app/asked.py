@@ -13,7 +13,7 @@ from wherry.domain.failure import Failure, clean, describe
 from wherry.domain.lease import Lease
 from wherry.domain.options import TaskSpec
 from wherry.domain.outcome import Failed, stored_policy
-from wherry.domain.retry import delay
+from wherry.domain.retry import check_own_policy, delay
 from wherry.domain.state import State
 from wherry.domain.task import Task
 from wherry.errors import InvalidOption, ResultNotStored, TaskCanceled, TaskDead, TaskFailed
@@ -46,6 +46,8 @@ def asked_task(
         )  # fmt: skip
     if "tx" in given and index is not None:
         raise InvalidOption("tx", given["tx"], "is one for the whole batch", index=index)
+    if given.get("retry") is not None:
+        check_own_policy(given["retry"], index=index)
     known = registry.find(type) if isinstance(type, str) else None
     base = Options() if known is None else known.options
     chosen = replace(base, **{name: value for name, value in given.items() if value is not None})

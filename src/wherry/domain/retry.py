@@ -101,6 +101,21 @@ def check_policy(policy: object, *, index: int | None = None) -> RetryPolicy:
     raise InvalidOption("retry", policy, reason, index=index)
 
 
+def check_own_policy(policy: object, *, index: int | None = None) -> RetryPolicy:
+    """Return the *policy* of a single enqueue, else raise InvalidOption.
+
+    That can be no function: it would not be stored with the task, and no worker could know of it.
+    """
+    checked = check_policy(policy, index=index)
+    if not isinstance(checked, FullJitter | Additive | Fixed):
+        reason = (
+            "a function is for a whole type, @app.task(retry=...), since it runs in the worker:"
+            " pass FullJitter(...), Additive(...) or Fixed(...)"
+        )
+        raise InvalidOption("retry", policy, reason, index=index)
+    return checked
+
+
 def delay(
     policy: RetryPolicy,
     *,

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeAlias,
 
 from wherry.config import DEFAULT_MAX_ATTEMPTS, DEFAULT_QUEUE
 from wherry.domain.options import TaskSpec, make_spec
-from wherry.domain.retry import RetryPolicy
+from wherry.domain.retry import RetryPolicy, check_own_policy
 from wherry.domain.task import Enqueued
 from wherry.errors import HandlerError
 from wherry.tasks.payload import encode
@@ -159,7 +159,7 @@ class TaskType(Generic[P, R]):
             "run_after": run_after,
             "priority": priority,
             "max_attempts": max_attempts,
-            "retry": retry,
+            "retry": None if retry is None else check_own_policy(retry),
             "timeout": timeout,
             "ttl": ttl,
             "tags": tags,

@@ -6,7 +6,6 @@ call it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -15,7 +14,8 @@ from wherry.domain.durations import seconds_from
 from wherry.domain.failure import Failure, describe
 from wherry.domain.lease import Lease
 from wherry.domain.retry import RetryPolicy, delay, from_json
-from wherry.errors import Cancel, Fail, InvalidOption, Retry, Snooze
+from wherry.domain.stored import decode_result
+from wherry.errors import Cancel, DecodeError, Fail, InvalidOption, Retry, Snooze
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ def judge(
             case Snooze():
                 return GivenBack(lease, "snooze", seconds_from(error.delay, option="Snooze.delay"))
             case Cancel():
-                return Failed(
-                    lease, "cancel", describe(error), reason=str(error) or "by its handler"
-                )
+                failure = describe(error)
+                return Failed(lease, "cancel", failure, reason=failure.message or "by its handler")
             case Fail():
-                return Failed(lease, "fail", describe(error), reason=str(error) or None)
+                failure = describe(error)
+                return Failed(lease, "fail", failure, reason=failure.message or None)
             case Retry(after=after) if after is not None:
                 seconds = seconds_from(after, option="Retry.after")
                 return Failed(lease, "retry", describe(error), seconds)
@@ -96,5 +96,13 @@ def retry(
 
 
 def stored_policy(lease: Lease, *, note: Callable[[str], object] | None = None) -> RetryPolicy:
-    """The policy that was stored with the task, else the default."""
-    return from_json(json.loads(lease.retry_text) if lease.retry_text else None, note=note)
+    """The policy that was stored with the task; the default if there is none, or none readable."""
+    stored = None
+    if lease.retry_text:
+        try:
+            stored = decode_result(lease.retry_text, what="retry policy")
+        except DecodeError as error:
+            # Only plain SQL could have put it there; the task must come to an end all the same.
+            if note is not None:
+                note(f"{error}, so the default serves")
+    return from_json(stored, note=note)

@@ -30,6 +30,7 @@ PAIRS: dict[str, str] = {
 NAMES: dict[str, str] = {
     "AsyncConnection": "Connection",
     "AsyncConnectionPool": "ConnectionPool",
+    "AsyncReserved": "Reserved",
     "import asyncio": "import threading\nimport time",
     r"asyncio\.sleep": "time.sleep",
     r"asyncio\.Lock": "threading.Lock",

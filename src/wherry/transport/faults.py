@@ -19,7 +19,8 @@ class Fault(Enum):
 
     # It did not happen, and may go through next time: a deadlock, a lock not had in time.
     TRANSIENT = "transient"
-    # The connection is gone or useless; what was sent may have happened.
+    # The connection is gone or useless, or the server cannot serve now (it is full, shutting down,
+    # or canceled the statement); what was sent may have happened.
     LOST = "lost"
     # It will not go through.
     FINAL = "final"
@@ -30,15 +31,12 @@ _TRANSIENT = (
     errors.DeadlockDetected,
     errors.LockNotAvailable,
 )
-_LOST = (
-    errors.AdminShutdown,
-    errors.CrashShutdown,
-    errors.CannotConnectNow,
-    errors.IdleInTransactionSessionTimeout,
-    errors.IdleSessionTimeout,
-    errors.ReadOnlySqlTransaction,
-    errors.TooManyConnections,
-)
+_LOST = (errors.IdleInTransactionSessionTimeout, errors.ReadOnlySqlTransaction)
+# By the first two letters of the SQLSTATE: connection, resources, operator intervention (shutdown,
+# a canceled statement), system, internal error. None of them is the statement's own fault.
+_LOST_CLASSES = frozenset({"08", "53", "57", "58", "XX"})
+# Data, constraints, limits: the values that were sent are at fault.
+_REFUSED_CLASSES = frozenset({"22", "23", "54"})
 _NO_SCHEMA = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedFunction)
 
 
@@ -48,13 +46,28 @@ def fault_of(error: BaseException) -> Fault:
         return Fault.TRANSIENT
     if isinstance(error, _LOST):
         return Fault.LOST
+    if isinstance(error, psycopg.Error) and error.sqlstate is not None:
+        return Fault.LOST if error.sqlstate[:2] in _LOST_CLASSES else Fault.FINAL
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         # Without an SQLSTATE the server did not say it: the connection broke.
-        state = getattr(error, "sqlstate", None)
-        return Fault.LOST if state is None or state.startswith(("08", "57P")) else Fault.FINAL
+        return Fault.LOST
     if isinstance(error, OSError | Unavailable):
         return Fault.LOST
     return Fault.FINAL
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the values that were sent are at fault: others in their place would go through."""
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
+    if state is not None:
+        return state[:2] in _REFUSED_CLASSES
+    # Without an SQLSTATE the driver itself could not send them.
+    return isinstance(error, psycopg.DataError | psycopg.ProgrammingError | UnicodeError)
+
+
+def is_trouble(error: BaseException) -> bool:
+    """Whether this is the database's trouble, so that waiting may help; else it is a bug here."""
+    return isinstance(error, psycopg.Error | WherryError | OSError)
 
 
 def translated(error: BaseException, *, schema: str) -> WherryError | None:

@@ -20,6 +20,7 @@ from wherry.commands.workers import GetChannel
 from wherry.config import PoolSettings
 from wherry.domain.names import quote_identifier
 from wherry.transport.base import arun
+from wherry.transport.bounded import AsyncReserved
 from wherry.transport.connect import connection_text
 
 log = logging.getLogger("wherry.worker")
@@ -51,7 +52,7 @@ class Listener:
         complained_at = -60.0
         while True:
             try:
-                async with await psycopg.AsyncConnection.connect(
+                async with await AsyncReserved.connect(
                     self._text, autocommit=True, prepare_threshold=None
                 ) as connection:
                     channel = await arun(connection, GetChannel(), schema=self._schema)

@@ -11,7 +11,7 @@ import logging
 import random
 from datetime import timedelta
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
@@ -20,6 +20,7 @@ from wherry.commands.base import Command
 from wherry.config import PoolSettings
 from wherry.errors import PoolExhausted, Unavailable
 from wherry.transport.base import arun
+from wherry.transport.bounded import AsyncConnection
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, translated
 
@@ -35,8 +36,9 @@ class PoolTransport:
     def __init__(self, dsn: str, *, schema: str, settings: PoolSettings) -> None:
         self.schema = schema
         self.settings = settings
-        self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
+        self._pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
             connection_text(dsn, name="wherry app", settings=settings),
+            connection_class=AsyncConnection,
             kwargs={"autocommit": True, "prepare_threshold": 2},
             min_size=0,
             max_size=settings.size,

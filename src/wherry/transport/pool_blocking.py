@@ -12,7 +12,7 @@ import random
 import time
 from datetime import timedelta
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -21,6 +21,7 @@ from wherry.commands.base import Command
 from wherry.config import PoolSettings
 from wherry.errors import PoolExhausted, Unavailable
 from wherry.transport.base import run
+from wherry.transport.bounded import Connection
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, translated
 
@@ -36,8 +37,9 @@ class PoolTransport:
     def __init__(self, dsn: str, *, schema: str, settings: PoolSettings) -> None:
         self.schema = schema
         self.settings = settings
-        self._pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
             connection_text(dsn, name="wherry app", settings=settings),
+            connection_class=Connection,
             kwargs={"autocommit": True, "prepare_threshold": 2},
             min_size=0,
             max_size=settings.size,

@@ -7,7 +7,7 @@ waiting. A call either answers or raises Unavailable; going on after that is the
 from __future__ import annotations
 
 import asyncio
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 
@@ -15,6 +15,7 @@ from wherry.commands.base import Command
 from wherry.config import PoolSettings
 from wherry.errors import Unavailable
 from wherry.transport.base import arun
+from wherry.transport.bounded import ANSWER_SECONDS, AsyncReserved
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, translated
 
@@ -24,7 +25,10 @@ _TRIES = 5
 
 
 class SessionTransport:
-    """Carries commands over one connection, one at a time."""
+    """Carries commands over one connection, one at a time.
+
+    *answer_seconds*: a server that says nothing for so long counts as lost.
+    """
 
     def __init__(
         self,
@@ -34,10 +38,12 @@ class SessionTransport:
         name: str,
         settings: PoolSettings,
         options: dict[str, str] | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self.schema = schema
+        self._answer_seconds = answer_seconds
         self._text = connection_text(dsn, name=name, settings=settings, options=options)
-        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._connection: AsyncReserved | None = None
         self._turn = asyncio.Lock()
 
     async def call(self, command: Command[R]) -> R:
@@ -50,17 +56,20 @@ class SessionTransport:
                 try:
                     return await self._once(command)
                 except (psycopg.Error, OSError) as error:
-                    if fault_of(error) is Fault.TRANSIENT and left:
-                        continue
+                    if fault_of(error) is Fault.TRANSIENT:
+                        if left:
+                            continue
+                        raise Unavailable(f"tried {_TRIES} times: {str(error).strip()}") from error
                     raise (translated(error, schema=self.schema) or error) from error
         raise Unavailable("unreachable")
 
-    async def connection(self) -> psycopg.AsyncConnection[Any]:
+    async def connection(self) -> AsyncReserved:
         """Return the open connection, making it if need be."""
         if self._connection is None or self._connection.closed:
-            self._connection = await psycopg.AsyncConnection.connect(
+            self._connection = await AsyncReserved.connect(
                 self._text, autocommit=True, prepare_threshold=1
             )
+            self._connection.answer_seconds = self._answer_seconds
         return self._connection
 
     async def close(self) -> None:

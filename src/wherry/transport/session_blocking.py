@@ -8,7 +8,7 @@ waiting. A call either answers or raises Unavailable; going on after that is the
 from __future__ import annotations
 
 import threading
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 
@@ -16,6 +16,7 @@ from wherry.commands.base import Command
 from wherry.config import PoolSettings
 from wherry.errors import Unavailable
 from wherry.transport.base import run
+from wherry.transport.bounded import ANSWER_SECONDS, Reserved
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, translated
 
@@ -25,7 +26,10 @@ _TRIES = 5
 
 
 class SessionTransport:
-    """Carries commands over one connection, one at a time."""
+    """Carries commands over one connection, one at a time.
+
+    *answer_seconds*: a server that says nothing for so long counts as lost.
+    """
 
     def __init__(
         self,
@@ -35,10 +39,12 @@ class SessionTransport:
         name: str,
         settings: PoolSettings,
         options: dict[str, str] | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self.schema = schema
+        self._answer_seconds = answer_seconds
         self._text = connection_text(dsn, name=name, settings=settings, options=options)
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: Reserved | None = None
         self._turn = threading.Lock()
 
     def call(self, command: Command[R]) -> R:
@@ -51,17 +57,18 @@ class SessionTransport:
                 try:
                     return self._once(command)
                 except (psycopg.Error, OSError) as error:
-                    if fault_of(error) is Fault.TRANSIENT and left:
-                        continue
+                    if fault_of(error) is Fault.TRANSIENT:
+                        if left:
+                            continue
+                        raise Unavailable(f"tried {_TRIES} times: {str(error).strip()}") from error
                     raise (translated(error, schema=self.schema) or error) from error
         raise Unavailable("unreachable")
 
-    def connection(self) -> psycopg.Connection[Any]:
+    def connection(self) -> Reserved:
         """Return the open connection, making it if need be."""
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.Connection.connect(
-                self._text, autocommit=True, prepare_threshold=1
-            )
+            self._connection = Reserved.connect(self._text, autocommit=True, prepare_threshold=1)
+            self._connection.answer_seconds = self._answer_seconds
         return self._connection
 
     def close(self) -> None:

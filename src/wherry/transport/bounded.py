@@ -1,0 +1,85 @@
+"""Connections on which no wait is endless.
+
+psycopg waits for an answer as long as the connection lives, and a server that is frozen keeps it
+alive: its kernel still acknowledges. Here a wait ends after `answer_seconds`, and the connection
+with it, as if it had been lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from time import monotonic
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import waiting
+
+R = TypeVar("R")
+
+# Above the server's own statement_timeout, which speaks first if it still can.
+ANSWER_SECONDS = 75.0
+_LOOK_EVERY = 0.1
+
+
+class Connection(psycopg.Connection[Any]):
+    """A blocking connection on which no wait is endless."""
+
+    answer_seconds = ANSWER_SECONDS
+
+    def wait(self, gen: Generator[Any, Any, R], *args: Any, **limits: Any) -> R:
+        """Drive one exchange with the server."""
+        return super().wait(_bounded(gen, self), *args, **limits)
+
+
+class AsyncConnection(psycopg.AsyncConnection[Any]):
+    """A connection on which no wait is endless."""
+
+    answer_seconds = ANSWER_SECONDS
+
+    async def wait(self, gen: Generator[Any, Any, R], *args: Any, **limits: Any) -> R:
+        """Drive one exchange with the server."""
+        return await super().wait(_bounded(gen, self), *args, **limits)
+
+
+class Reserved(Connection):
+    """A blocking connection of one of the worker's own loops."""
+
+
+class AsyncReserved(AsyncConnection):
+    """A connection of one of the worker's own loops: a wait that is canceled ends at once.
+
+    psycopg would ask the server to cancel the statement, and wait for that; who is told to end may
+    have no time for it. And a commit that is canceled while it waits for a standby answers success.
+    """
+
+    async def wait(  # type: ignore[override]  # later versions of psycopg have more limits
+        self, gen: Generator[Any, Any, R], interval: float = _LOOK_EVERY, **limits: Any
+    ) -> R:
+        """Drive one exchange with the server."""
+        try:
+            return await waiting.wait_async(
+                _bounded(gen, self), self.pgconn.socket, interval=interval, **limits
+            )
+        except asyncio.CancelledError:
+            self.pgconn.finish()
+            raise
+
+
+def _bounded(
+    gen: Generator[Any, Any, R], connection: Connection | AsyncConnection
+) -> Generator[Any, Any, R]:
+    """Pass on what *gen* waits for; psycopg comes back every tenth of a second at the latest."""
+    seconds = connection.answer_seconds
+    ends_at = monotonic() + seconds
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if monotonic() >= ends_at:
+                connection.pgconn.finish()
+                raise psycopg.OperationalError(f"no answer from the server in {seconds:g} s")
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        value: R = done.value
+        return value

@@ -16,6 +16,7 @@ from wherry.app.calls import Calls
 from wherry.app.calls_blocking import Calls as BlockingCalls
 from wherry.app.ids import TaskIds
 from wherry.app.imports import import_handlers, refuse_while_importing
+from wherry.app.loop import run_in_own_loop
 from wherry.config import DEFAULT_MAX_ATTEMPTS, DEFAULT_QUEUE, DEFAULT_SCHEMA
 from wherry.domain.retry import RetryPolicy, check_policy
 from wherry.errors import HandlerError, InvalidOption
@@ -172,17 +173,23 @@ class App(Calls, BlockingCalls):
         seconds.
         """
         refuse_while_importing()
-        return asyncio.run(
-            self.awork(
-                queues,
-                concurrency=concurrency,
-                name=name,
-                lease_for=lease_for,
-                shutdown_timeout=shutdown_timeout,
-                until_empty=until_empty,
-                listen=listen,
-            )
-        )
+
+        async def work() -> Summary:
+            try:
+                return await self._work(
+                    queues,
+                    concurrency=concurrency,
+                    name=name,
+                    lease_for=lease_for,
+                    shutdown_timeout=shutdown_timeout,
+                    until_empty=until_empty,
+                    listen=listen,
+                    signals=True,
+                )
+            finally:
+                await self.aclose_loop()
+
+        return run_in_own_loop(work, call="work")
 
     async def awork(
         self,
@@ -195,8 +202,34 @@ class App(Calls, BlockingCalls):
         until_empty: bool = False,
         listen: bool = True,
     ) -> Summary:
-        """Run a worker in this loop; see `work`. Canceling it drains it first."""
+        """Run a worker in this loop; see `work`. Canceling it drains it first.
+
+        Signals are the loop's owner's: this handles none.
+        """
         refuse_while_importing()
+        return await self._work(
+            queues,
+            concurrency=concurrency,
+            name=name,
+            lease_for=lease_for,
+            shutdown_timeout=shutdown_timeout,
+            until_empty=until_empty,
+            listen=listen,
+            signals=False,
+        )
+
+    async def _work(
+        self,
+        queues: Sequence[str] | None,
+        *,
+        concurrency: int,
+        name: str | None,
+        lease_for: timedelta | float,
+        shutdown_timeout: timedelta | float,
+        until_empty: bool,
+        listen: bool,
+        signals: bool,
+    ) -> Summary:
         # Imported here: what composes a worker is built on App.
         from wherry.app.work import run_worker, worker_settings
 
@@ -206,12 +239,14 @@ class App(Calls, BlockingCalls):
             shutdown_timeout=shutdown_timeout,
             listen=listen,
         )
-        try:
-            return await run_worker(
-                self, queues=queues, settings=settings, name=name, until_empty=until_empty
-            )
-        finally:
-            await self.aclose_loop()
+        return await run_worker(
+            self,
+            queues=queues,
+            settings=settings,
+            name=name,
+            until_empty=until_empty,
+            signals=signals,
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -13,7 +13,7 @@ import os
 import socket
 import uuid
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 
@@ -25,6 +25,7 @@ from wherry.domain.options import check_name
 from wherry.errors import ConfigError, Unavailable
 from wherry.maintenance.service import Maintenance
 from wherry.migrations import check
+from wherry.transport.bounded import ANSWER_SECONDS
 from wherry.transport.listen import Listener
 from wherry.transport.session import SessionTransport
 from wherry.transport.session_blocking import SessionTransport as BlockingSession
@@ -37,7 +38,11 @@ log = logging.getLogger("wherry.worker")
 
 # A lost lease is leased again, so its commit need not wait for the disk. Outcomes always do.
 _NO_WAIT = {"synchronous_commit": "off"}
+# Statements that are worth more soon than late: a server that cannot answer them is left.
+_BRIEF = {"statement_timeout": "15s"}
+_BRIEF_SECONDS = 20.0
 _BLOCKED_AFTER_SECONDS = 1.0
+_LEAVE_WITHIN_SECONDS = 2.0
 
 
 def worker_settings(
@@ -71,10 +76,12 @@ async def run_worker(
     settings: WorkerSettings,
     name: str | None = None,
     until_empty: bool = False,
+    signals: bool = False,
 ) -> Summary:
-    """Run a worker until it is stopped; canceling this drains it.
+    """Run a worker until it is stopped; canceling this drains it, canceling it again hurries it.
 
-    *queues*: None for those of the registered types, `["*"]` for every queue there is.
+    *queues*: None for those of the registered types, `["*"]` for every queue there is. *signals*:
+    stop on SIGTERM and the like; only where the loop belongs to the worker.
     """
     app.load()
     if not len(app.registry):
@@ -96,13 +103,18 @@ async def run_worker(
     )
     async with AsyncExitStack() as stack:
 
-        def session(purpose: str, options: dict[str, str] | None = None) -> SessionTransport:
+        def session(
+            purpose: str,
+            options: dict[str, str] | None = None,
+            answer_seconds: float = ANSWER_SECONDS,
+        ) -> SessionTransport:
             transport = SessionTransport(
                 dsn,
                 schema=app.schema,
                 name=f"wherry {purpose} {name}",
                 settings=app.settings,
                 options=options,
+                answer_seconds=answer_seconds,
             )
             stack.push_async_callback(transport.close)
             return transport
@@ -121,7 +133,7 @@ async def run_worker(
             heard=heard,
         )
         wakeups = Wakeups(
-            leasing := session("leasing", _NO_WAIT),
+            leasing := session("leasing", _BRIEF | _NO_WAIT, _BRIEF_SECONDS),
             instance=me.instance,
             queues=(EVERY_QUEUE,) if served is None else served,
             poll_seconds=settings.poll_every.total_seconds(),
@@ -132,7 +144,7 @@ async def run_worker(
             app,
             app.registry,
             leasing=leasing,
-            reporting=session("reporting"),
+            reporting=session("reporting", _BRIEF, _BRIEF_SECONDS),
             wakeups=wakeups,
             queues=served,
             name=name,
@@ -154,7 +166,9 @@ async def run_worker(
                 schema=app.schema,
                 name=f"wherry heartbeat {name}",
                 settings=app.settings,
-                options=_NO_WAIT,
+                options=_BRIEF | _NO_WAIT,
+                # A beat that comes later than this comes too late for some lease.
+                answer_seconds=max(2.0, settings.lease_for.total_seconds() / 2),
             ),
             worker.held,
             me=me,
@@ -162,8 +176,12 @@ async def run_worker(
             blocked_after=_BLOCKED_AFTER_SECONDS,
             call_soon=loop.call_soon_threadsafe,
             tell=worker.news,
-            given_up=worker.given_up,
         )
+        try:
+            # Known before the first look for parked tasks: some may have waited for these types.
+            await maintaining.call(me)
+        except Unavailable as error:
+            log.warning("the database is out of reach at the start: %s", error)
         services = [asyncio.create_task(maintenance.run(), name="maintenance")]
         if settings.listen:
             services.append(asyncio.create_task(listener.run(), name="listener"))
@@ -176,28 +194,53 @@ async def run_worker(
             len(app.registry),
         )
         try:
-            with handled(stop=worker.stop, hurry=worker.hurry):
-                return await _drained(worker)
+            with handled(stop=worker.stop, hurry=worker.hurry) if signals else nullcontext():
+                return await _drained(worker, services)
         finally:
+            keeper.stop()
             for service in services:
                 service.cancel()
-            await asyncio.wait(services, timeout=2.0)
-            await asyncio.to_thread(lambda: keeper.stop(timeout=2.0))
-            try:
-                await asyncio.wait_for(maintaining.call(LeaveWorker(me.instance)), 2.0)
-            except (Unavailable, TimeoutError):
-                log.debug("no goodbye: the database is out of reach")
+            await asyncio.wait(services, timeout=_LEAVE_WITHIN_SECONDS)
+            await _say_goodbye(maintaining, me.instance)
+            await asyncio.to_thread(lambda: keeper.join(timeout=_LEAVE_WITHIN_SECONDS))
 
 
-async def _drained(worker: Worker) -> Summary:
-    """Run the worker; a cancellation asks it to stop and is passed on when it has."""
+async def _drained(worker: Worker, services: list[asyncio.Task[None]]) -> Summary:
+    """Run the worker; a cancellation asks it to stop, and is passed on when it has.
+
+    A service that ends by itself, which is a mistake of ours, stops the worker and is raised.
+    """
     running = asyncio.create_task(worker.run(), name="worker")
+    canceled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running, *services], return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                worker.stop()
+                await asyncio.wait([running])
+        except asyncio.CancelledError as error:
+            if canceled is None:
+                worker.stop()
+            else:
+                worker.hurry()
+            canceled = error
+            services = []
+    if canceled is not None:
+        if not running.cancelled() and (failed := running.exception()) is not None:
+            log.error("the worker failed", exc_info=failed)
+        raise canceled
+    for service in services:
+        if service.done() and not service.cancelled():
+            service.result()
+    return running.result()
+
+
+async def _say_goodbye(transport: SessionTransport, instance: str) -> None:
     try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        worker.stop()
-        await asyncio.wait([running])
-        raise
+        async with asyncio.timeout(_LEAVE_WITHIN_SECONDS):
+            await transport.call(LeaveWorker(instance))
+    except (Unavailable, TimeoutError):
+        log.debug("no goodbye: the database is out of reach")
 
 
 def _served(app: App, queues: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -1,13 +1,11 @@
 """Runs a worker as this process, and ends the process when the worker has ended.
 
-A thread cannot be stopped, and neither can an async handler that swallows its cancellation. Both
-would keep Python from exiting, so the worker's word counts: once it has said what it left behind,
-the process goes, whoever is still running in it.
+A thread cannot be stopped, and would keep Python from exiting. So the worker's word counts: once it
+has said what it left behind, the process goes, whoever is still running in it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
@@ -25,9 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wherry.worker")
 
-# How long what is left may take to end, when the worker has left nothing behind: what handlers
-# started beside their tasks, and what was registered for the exit.
-_WIND_UP_SECONDS = 1.0
+# How long what was registered for the exit may take.
 _EXIT_SECONDS = 5.0
 
 
@@ -45,25 +41,17 @@ class Run:
 
 
 def run(app: App, wanted: Run) -> Summary:
-    """Run a worker in an event loop of its own until it has ended.
-
-    Not by asyncio.run, which waits at its end for every handler that will not stop.
-    """
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    summary = loop.run_until_complete(
-        app.awork(
-            wanted.queues,
-            concurrency=wanted.concurrency,
-            name=wanted.name,
-            lease_for=wanted.lease_for,
-            shutdown_timeout=wanted.shutdown_timeout,
-            until_empty=wanted.until_empty,
-            listen=wanted.listen,
-        )
+    """Run a worker in an event loop of its own until it has ended."""
+    summary = app.work(
+        wanted.queues,
+        concurrency=wanted.concurrency,
+        name=wanted.name,
+        lease_for=wanted.lease_for,
+        shutdown_timeout=wanted.shutdown_timeout,
+        until_empty=wanted.until_empty,
+        listen=wanted.listen,
     )
     if not summary.abandoned:
-        loop.run_until_complete(_wind_up())
         app.close()
     return summary
 
@@ -98,16 +86,3 @@ def stop_with(fd: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="wherry-supervisor-watch", daemon=True).start()
-
-
-async def _wind_up() -> None:
-    """Cancel what handlers started and left in the loop; what ignores that is left to the exit."""
-    loop = asyncio.get_running_loop()
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
-        task.cancel()
-    if left:
-        await asyncio.wait(left, timeout=_WIND_UP_SECONDS)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_WIND_UP_SECONDS):
-            await loop.shutdown_asyncgens()

@@ -1,27 +1,33 @@
 """Runs one attempt in a slot and says how it ended.
 
-A slot is one long-lived asyncio task: a handler is driven inside it, not in a task of its own, which is
-what makes a fast worker fast. So that handlers stay strangers to one another all the same, each is stepped
-in a contextvars context of its own, and a cancellation meant for it never outlives it.
+A slot is one long-lived asyncio task: a handler is driven inside it, not in a task of its own,
+which is what makes a fast worker fast. So that handlers stay strangers to one another all the same,
+each is stepped in a contextvars context of its own, and a cancellation meant for it never outlives
+it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import logging
-from collections.abc import Coroutine, Generator
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
 from enum import Enum
 from time import monotonic
 from typing import Any
 
+from wherry.domain.failure import describe, type_name
 from wherry.domain.lease import Lease
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome, judge, retry
-from wherry.errors import Cancel, DecodeError, Fail, InvalidTask
+from wherry.errors import Cancel, DecodeError, HandlerError, InvalidTask
 from wherry.tasks.payload import encode_result
 from wherry.tasks.registry import Registry
 from wherry.tasks.task import TaskType
 from wherry.worker.context import Context, Queue, enter
+from wherry.worker.held import Fence
 from wherry.worker.threads import Threads
 
 log = logging.getLogger("wherry.worker")
@@ -39,25 +45,45 @@ class Reason(Enum):
 class Attempt:
     """One attempt while it runs."""
 
-    __slots__ = ("context", "in_thread", "lease", "reason", "slot", "started_at", "stop_at")
+    __slots__ = (
+        "context", "forsaken", "in_thread", "lease", "reason", "slot", "stop_at", "thread",
+        "told_at", "warned",
+    )  # fmt: skip
 
-    def __init__(self, context: Context, lease: Lease, *, timeout_seconds: float | None) -> None:
+    def __init__(self, context: Context, lease: Lease) -> None:
         self.context = context
         self.lease = lease
-        self.started_at = monotonic()
-        self.stop_at = None if timeout_seconds is None else self.started_at + timeout_seconds
-        self.reason: Reason | None = None
-        self.slot: asyncio.Task[Any] | None = None
+        timeout = lease.timeout_seconds
+        self.stop_at = None if timeout is None else monotonic() + timeout
+        self.slot = asyncio.current_task()
         self.in_thread = False
+        # The thread's identifier, once the handler runs in it.
+        self.thread: int | None = None
+        self.reason: Reason | None = None
+        self.told_at = 0.0
+        self.warned = False
+        self.forsaken = False
 
     def stop(self, reason: Reason) -> None:
         """Tell the handler to stop: an async one is canceled, a plain one finds `cancelled` set.
 
-        The first reason is the one that counts; telling it again cancels an async handler again.
+        The first reason counts, but a lease that is gone outdoes any other: nothing may be
+        reported then.
         """
         if self.reason is None:
+            self.told_at = monotonic()
+        if self.reason is None or reason is Reason.LOST:
             self.reason = reason
         self.context.cancel()
+        if self.slot is not None and not self.in_thread:
+            self.slot.cancel()
+
+    def forsake(self) -> None:
+        """End an async handler that ignores its cancellation: its coroutine is closed.
+
+        The slot is free then whatever the handler does about that.
+        """
+        self.forsaken = True
         if self.slot is not None and not self.in_thread:
             self.slot.cancel()
 
@@ -65,114 +91,155 @@ class Attempt:
 class Runner:
     """Runs attempts for one worker."""
 
-    def __init__(self, app: Queue, registry: Registry, threads: Threads) -> None:
+    def __init__(
+        self,
+        app: Queue,
+        registry: Registry,
+        threads: Threads,
+        *,
+        is_ending: Callable[[], bool],
+    ) -> None:
         self._app = app
         self._registry = registry
         self._threads = threads
-        # By (task id, token): what is running now.
-        self.running: dict[tuple[int, int], Attempt] = {}
+        # Whether the whole loop is being canceled, when a cancellation is no handler's fault.
+        self._is_ending = is_ending
+        # What is running now.
+        self.running: dict[Fence, Attempt] = {}
 
     async def run(self, lease: Lease) -> Outcome | None:
         """Run the handler of a leased task; None means that nothing is to be reported.
 
-        Never raises for anything a handler does; CancelledError only when the slot itself is told to
-        end while no handler is to blame.
+        Never raises for anything a handler does, is, or raises.
         """
         task_type = self._registry.find(lease.type)
-        context = Context(self._app, lease)
-        attempt = Attempt(context, lease, timeout_seconds=lease.timeout_seconds)
         if task_type is None:
             # Only a type that was taken off the registry while it was being leased.
             return GivenBack(lease, "release")
         if lease.remaining <= 0:
             # No effect may start after the end of its lease.
             return None
-        fence = (lease.id, lease.token)
-        attempt.slot = asyncio.current_task()
-        self.running[fence] = attempt
         try:
-            value = await self._handle(task_type, attempt)
-        except BaseException as error:  # noqa: BLE001 - the border around every handler
-            outcome = self._after_error(error, attempt, task_type)
-        else:
-            outcome = self._after_return(value, attempt, task_type)
+            arguments = task_type.bind(lease.payload)
+        except DecodeError as bad:
+            # It will not become readable by itself; the stored text is kept.
+            return Failed(lease, "fail", describe(bad), reason="its payload cannot be read")
+        except HandlerError as bad:
+            # A worker that is newer or older may take it: retried, by policy.
+            return _judged(bad, lease, task_type)
+        attempt = Attempt(Context(self._app, lease), lease)
+        fence = (lease.id, lease.token)
+        self.running[fence] = attempt
+        error: BaseException | None = None
+        value: Any = None
+        try:
+            error, value = await self._handle(task_type, attempt, arguments)
+        except BaseException as raised:  # noqa: BLE001 - the border around every handler
+            error = raised
         finally:
             del self.running[fence]
-            _forget_cancellation(attempt.slot)
-        return outcome
+        try:
+            if attempt.slot is not None and attempt.slot.cancelling():
+                await _absorb(attempt.slot)
+            if error is not None:
+                return self._after_error(error, attempt, task_type)
+            return _after_return(value, attempt, task_type)
+        finally:
+            # The error holds its frames, and this frame the error: without this only the garbage
+            # collector would let go of what the handler held.
+            error = value = None
 
-    async def _handle(self, task_type: TaskType[Any, Any], attempt: Attempt) -> Any:
-        arguments = task_type.bind(attempt.lease.payload)
+    async def _handle(
+        self, task_type: TaskType[Any, Any], attempt: Attempt, arguments: dict[str, Any]
+    ) -> tuple[BaseException | None, Any]:
         own = contextvars.copy_context()
         own.run(enter, attempt.context)
+        function = task_type.function
         if task_type.isolation == "loop":
-            return await _InContext(own, task_type.function(**arguments))
-        attempt.in_thread = True
-        error, value = await self._threads.run(own, task_type.function, **arguments)
-        attempt.in_thread = False
-        if error is not None:
-            raise error
-        return value
+            made = own.run(function, **arguments)
+            coroutine = made if isinstance(made, Coroutine) else _finish(made)
+            return None, await _InContext(own, coroutine, attempt)
 
-    def _after_return(
-        self, value: Any, attempt: Attempt, task_type: TaskType[Any, Any]
-    ) -> Outcome | None:
-        lease = attempt.lease
-        if attempt.context.completing:
-            return _rolled_back(lease)
-        if attempt.reason is Reason.LOST:
-            log.warning(
-                "task %s returned after its lease was lost: its result is dropped", lease.id
+        def call() -> Any:
+            attempt.thread = threading.get_ident()
+            return function(**arguments)
+
+        attempt.in_thread = True
+        error, value = await self._threads.run(own, call)
+        attempt.in_thread = False
+        if error is None and inspect.isawaitable(value):
+            with suppress(AttributeError):
+                value.close()  # type: ignore[attr-defined]
+            error = HandlerError(
+                f"{task_type.name} is a plain function, but it returned {type_name(type(value))},"
+                " which nobody would await: make the handler async"
             )
-            return None
-        if not task_type.store_result or value is None:
-            return Completed(lease, None)
-        try:
-            return Completed(lease, encode_result(value))
-        except InvalidTask as error:
-            # Running it again would make the same value again.
-            return Failed(
-                lease, "fail", judge_failure(error, lease), reason="its result is not JSON"
-            )
+        return error, value
 
     def _after_error(
         self, error: BaseException, attempt: Attempt, task_type: TaskType[Any, Any]
     ) -> Outcome | None:
         lease = attempt.lease
-        if attempt.context.completing:
-            return _rolled_back(lease, error)
-        if attempt.in_thread:
+        is_canceled = isinstance(error, asyncio.CancelledError)
+        if attempt.in_thread and is_canceled:
             # The slot was given up while the thread goes on: its lease must run out by itself, or
             # another worker would run the task beside it.
             return None
-        if isinstance(error, asyncio.CancelledError):
-            if attempt.reason is None and _slot_is_ending(attempt.slot):
-                # The slot's own end, not the handler's: nothing is known to be wrong with the task.
-                return GivenBack(lease, "release")
+        if attempt.context.completing:
+            return _rolled_back(lease, error)
+        if attempt.reason is Reason.LOST:
+            if not is_canceled:
+                log.warning(
+                    "task %s raised %s after its lease was lost", lease.id, type_name(type(error))
+                )
+            return None
+        if is_canceled:
             match attempt.reason:
-                case Reason.LOST:
-                    return None
                 case Reason.SHUTDOWN:
                     return GivenBack(lease, "release")
                 case Reason.CANCEL:
                     return judge(Cancel("canceled while it ran"), lease)
                 case Reason.TIMEOUT:
-                    error = TimeoutError(
-                        f"the attempt took longer than {lease.timeout_seconds:g} s"
-                    )
-        elif attempt.reason is Reason.LOST:
-            log.warning("task %s raised after its lease was lost: %r", lease.id, type(error))
-            return None
-        if isinstance(error, DecodeError):
-            return judge(Fail(f"DecodeError: {error}"), lease)
-        policy = task_type.options.retry
-        own_policy = policy if callable(policy) else None
-        return judge(error, lease, policy=own_policy, note=log.warning)
+                    late = TimeoutError(f"the attempt took longer than {lease.timeout_seconds:g} s")
+                    # Its traceback tells where the handler was.
+                    late.__cause__ = error
+                    return _judged(late, lease, task_type)
+                case _ if self._is_ending():
+                    return GivenBack(lease, "release")
+                case _:
+                    # The handler canceled itself: a failure like any other.
+                    pass
+        return _judged(error, lease, task_type)
 
 
-def judge_failure(error: BaseException, lease: Lease) -> Any:
-    """Describe an error without deciding about the task."""
-    return retry(error, lease).failure
+def _after_return(value: Any, attempt: Attempt, task_type: TaskType[Any, Any]) -> Outcome | None:
+    lease = attempt.lease
+    if attempt.context.completing:
+        return _rolled_back(lease)
+    if attempt.reason is Reason.LOST:
+        log.warning("task %s returned after its lease was lost: its result is dropped", lease.id)
+        return None
+    if not task_type.store_result or value is None:
+        return Completed(lease, None)
+    try:
+        return Completed(lease, encode_result(value))
+    except InvalidTask as error:
+        # Running it again would make the same value again.
+        return Failed(lease, "fail", describe(error), reason="its result is not JSON")
+
+
+def _judged(error: BaseException, lease: Lease, task_type: TaskType[Any, Any]) -> Outcome:
+    policy = task_type.options.retry
+    own = policy if callable(policy) else None
+    try:
+        return judge(error, lease, policy=own, note=log.warning)
+    except BaseException as trouble:  # noqa: BLE001 - the exception's own code, or the policy's, ran
+        log.warning(
+            "task %s: what it raised cannot be judged (%s), so it is a failure like any other",
+            lease.id,
+            type_name(type(trouble)),
+        )
+        return retry(error, lease)
 
 
 def _rolled_back(lease: Lease, error: BaseException | None = None) -> Failed:
@@ -184,36 +251,49 @@ def _rolled_back(lease: Lease, error: BaseException | None = None) -> Failed:
     return retry(cause, lease)
 
 
-def _slot_is_ending(slot: asyncio.Task[Any] | None) -> bool:
-    return slot is not None and slot.cancelling() > 0
+async def _finish(made: Any) -> Any:
+    """What a handler wrapped by a plain decorator gave back, awaited if that is needed."""
+    return await made if inspect.isawaitable(made) else made
 
 
-def _forget_cancellation(slot: asyncio.Task[Any] | None) -> None:
-    while slot is not None and slot.cancelling():
+async def _absorb(slot: asyncio.Task[Any]) -> None:
+    """Take in a cancellation that was for the handler: it must not hit the slot's next wait."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    while slot.cancelling():
         slot.uncancel()
 
 
 class _InContext:
-    """Awaits a coroutine, each of its steps run in a context of its own."""
+    """Awaits a handler's coroutine, each of its steps run in a context of its own."""
 
-    __slots__ = ("_context", "_coroutine")
+    __slots__ = ("_attempt", "_context", "_coroutine")
 
-    def __init__(self, context: contextvars.Context, coroutine: Coroutine[Any, Any, Any]) -> None:
+    def __init__(
+        self,
+        context: contextvars.Context,
+        coroutine: Coroutine[Any, Any, Any],
+        attempt: Attempt,
+    ) -> None:
         self._context = context
         self._coroutine = coroutine
+        self._attempt = attempt
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        context, coroutine = self._context, self._coroutine
+        step, coroutine = self._context.run, self._coroutine
         try:
-            waited = context.run(coroutine.send, None)
+            waited = step(coroutine.send, None)
             while True:
                 try:
                     answer = yield waited
-                except BaseException as error:  # noqa: BLE001 - thrown in by the loop, for the handler
-                    waited = context.run(coroutine.throw, error)
+                except BaseException as error:
+                    # Thrown in by the loop, for the handler.
+                    if self._attempt.forsaken:
+                        with suppress(BaseException):
+                            step(coroutine.close)
+                        raise
+                    waited = step(coroutine.throw, error)
                 else:
-                    waited = context.run(coroutine.send, answer)
+                    waited = step(coroutine.send, answer)
         except StopIteration as done:
             return done.value
-        finally:
-            coroutine.close()

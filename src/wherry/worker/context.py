@@ -1,6 +1,7 @@
 """What a handler can ask about the attempt it is running.
 
-`current()` works in async handlers, in plain ones (which run in threads), and in whatever they await.
+`current()` works in async handlers, in plain ones (which run in threads), and in whatever they
+await.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Context:
         return self._cancel.is_set()
 
     def wait_cancelled(self, seconds: float) -> bool:
-        """Wait up to *seconds* for `cancelled`: a sleep that ends at once when it is time to stop."""
+        """Wait up to *seconds* for `cancelled`: a sleep that ends when it is time to stop."""
         return self._cancel.wait(seconds)
 
     def cancel(self) -> None:

@@ -58,10 +58,10 @@ def wanted(
 ) -> Wanted:
     """Return how many tasks to lease now.
 
-    For every free slot one, and beyond that what will start within *ahead_seconds* at the measured pace.
-    A task on its last attempt is for a free slot only: prefetched by a worker that then dies, it would be
-    dead without having run. *only_free_slots* makes room for such tasks from time to time, since a busy
-    worker that always prefetches has no free slot when it leases.
+    For every free slot one, and beyond that what will start within *ahead_seconds* at the measured
+    pace. A task on its last attempt is for a free slot only: prefetched by a worker that then dies,
+    it would be dead without having run. *only_free_slots* makes room for such tasks from time to
+    time, since a busy worker that always prefetches has no free slot when it leases.
     """
     free = max(0, slots - running - buffered)
     ahead = 0

@@ -1,8 +1,9 @@
 """Keeps leases alive from a thread of its own, whatever the event loop is doing.
 
-A lease is extended when a third of it has passed, counted from its own start; every pass beats for all
-leases that are due in one statement. What the database answers (lost, or a cancel was asked for) is handed
-to the loop, as is the news that a lease can no longer be extended in time.
+A lease is extended before a third of it has passed, counted from its own start; every pass beats
+for all leases that are due in one statement. What the database answers (lost, or a cancel was asked
+for) is handed to the loop. That a lease cannot be extended in time is the sweeper's to notice: this
+thread may be waiting for a database that never answers.
 """
 
 from __future__ import annotations
@@ -50,7 +51,6 @@ class Keeper:
         blocked_after: float,
         call_soon: Callable[[Callable[[], object]], object],
         tell: Callable[[News], object],
-        given_up: Callable[[Lease], bool],
     ) -> None:
         self._transport = transport
         self._held = held
@@ -59,15 +59,13 @@ class Keeper:
         self._blocked_after = blocked_after
         self._call_soon = call_soon
         self._tell = tell
-        # Leases of handlers that ignore their end are not extended: somebody else must get the task.
-        self._given_up = given_up
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wherry-keeper", daemon=True)
         self._loop_thread = threading.get_ident()
         self._seen_at = monotonic()
         self._asked_at: float | None = None
         self._complained = False
-        # Known to tests and to the worker's summary: the shortest time any lease had left when beaten.
+        # For tests: the shortest time that any lease had left when it was beaten.
         self.shortest_left = lease_seconds
 
     def start(self) -> None:
@@ -75,18 +73,19 @@ class Keeper:
         self._loop_thread = threading.get_ident()
         self._thread.start()
 
-    def stop(self, *, timeout: float) -> None:
-        """Stop beating and wait for the thread to end, at most *timeout* seconds."""
+    def stop(self) -> None:
+        """Have the thread end soon."""
         self._stop.set()
+
+    def join(self, *, timeout: float) -> None:
+        """Wait for the thread to end, at most *timeout* seconds."""
         self._thread.join(timeout)
 
     def _run(self) -> None:
-        # A sixth: the next pass comes early enough to beat before half of a lease is gone.
-        tick = self._lease_seconds / 6
         next_worker_beat = 0.0
         complained_at = -60.0
         while True:
-            pause = tick * random.uniform(0.8, 1.0)
+            pause = self._pause() * random.uniform(0.8, 1.0)
             try:
                 if monotonic() >= next_worker_beat:
                     self._transport.call(self._me)
@@ -101,19 +100,19 @@ class Keeper:
             except Exception:
                 # The border of this service's tick: the next one must come, whatever this one met.
                 log.exception("a heartbeat failed")
-            self._doom()
             self._watch_loop()
-            if self._stop.wait(min(pause, 1.0) if self._held else pause):
+            if self._stop.wait(pause):
                 break
         self._transport.close()
 
+    def _pause(self) -> float:
+        # While nothing is held a pass only has to find out soon enough that something is.
+        return min(self._lease_seconds / 6, 1.0 if self._held else 5.0)
+
     def _beat(self) -> None:
-        latest = monotonic() + self._lease_seconds * 2 / 3
-        due = [
-            lease
-            for lease in self._held.all()
-            if lease.deadline < latest and not self._given_up(lease)
-        ]
+        # What would have lost a third by the next pass is beaten in this one.
+        latest = monotonic() + self._lease_seconds * 2 / 3 + self._pause()
+        due = [lease for lease in self._held.all() if lease.deadline < latest]
         for start in range(0, len(due), _BATCH):
             part = due[start : start + _BATCH]
             self.shortest_left = min(self.shortest_left, *(lease.remaining for lease in part))
@@ -127,13 +126,6 @@ class Keeper:
             if news.lost or news.canceled:
                 self._post(lambda news=news: self._tell(news))  # type: ignore[misc]
 
-    def _doom(self) -> None:
-        """Tell of leases that will run out before another beat can help, while there is still time."""
-        margin = min(self._lease_seconds / 10, 2.0)
-        doomed = [lease for lease in self._held.all() if lease.remaining < margin]
-        if doomed:
-            self._post(lambda: self._tell(News(lost=doomed)))
-
     def _watch_loop(self) -> None:
         """Report a loop that has not answered for long: some async handler is blocking it."""
         now = monotonic()
@@ -146,8 +138,8 @@ class Keeper:
             frame = sys._current_frames().get(self._loop_thread)
             where = "".join(traceback.format_stack(frame)[-6:]) if frame else "(unknown)"
             log.warning(
-                "the event loop has been blocked for %.1f s; leases are kept, but nothing else moves."
-                " A plain function would run in a thread. It is here:\n%s",
+                "the event loop has been blocked for %.1f s; leases are kept, but nothing else"
+                " moves. A plain function would run in a thread. It is here:\n%s",
                 now - self._asked_at,
                 where,
             )

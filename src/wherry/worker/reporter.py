@@ -1,8 +1,8 @@
 """Reports outcomes in batches.
 
-One report is under way at a time; what ends meanwhile waits for the next one. So a lone outcome is sent at
-once, and a flood of them shares a statement and a commit. What could not be sent is kept and sent again:
-a report that had arrived after all is answered "already done".
+One report is under way at a time; what ends meanwhile waits for the next one. So a lone outcome is
+sent at once, and a flood of them shares a statement and a commit. What could not be sent is kept
+and sent again: a report that had arrived after all is answered "already done".
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from typing import Any
 
 from wherry.commands.base import Command
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks
-from wherry.domain.failure import Failure
-from wherry.domain.lease import Reported
+from wherry.domain.failure import Failure, type_name
+from wherry.domain.lease import Lease, Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
-from wherry.errors import Unavailable
 from wherry.transport.base import Transport
-from wherry.worker.held import Held
+from wherry.transport.faults import is_refusal, is_trouble
+from wherry.worker.held import Fence, Held
 
 log = logging.getLogger("wherry.worker")
 
 BATCH = 1000
-# Runners wait while this many outcomes are unsent: a worker must not outrun its database for long.
+# Slots wait while this many outcomes are unsent: a worker must not outrun its database for long.
 _MOST_WAITING = 20_000
+_BUSY_PAUSE = 0.05
 
 
 class Reporter:
@@ -42,25 +43,32 @@ class Reporter:
         self._held = held
         self._told = told
         self._waiting: deque[Outcome] = deque()
+        # All that are not known to be stored, whether they wait, are under way, or are held up.
+        self._unsettled: dict[Fence, Outcome] = {}
+        self._held_up: set[Fence] = set()
+        self._busy_pause = _BUSY_PAUSE
         self._some = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
-        self._sending = 0
 
     def __len__(self) -> int:
-        return len(self._waiting) + self._sending
+        return len(self._unsettled)
 
     def unsent(self) -> list[int]:
         """Return the ids of the tasks whose outcomes are not known to be stored."""
-        return [outcome.lease.id for outcome in self._waiting]
+        return sorted(id_ for id_, _ in self._unsettled)
 
-    async def add(self, outcome: Outcome) -> None:
-        """Have an outcome reported; waits only while far too many are unsent."""
+    def put(self, outcome: Outcome) -> None:
+        """Have an outcome reported."""
+        self._unsettled[_fence(outcome)] = outcome
         self._waiting.append(outcome)
         self._some.set()
         if len(self._waiting) > _MOST_WAITING:
             self._room.clear()
-            await self._room.wait()
+
+    async def room(self) -> None:
+        """Return when there is room for more outcomes: always at once, unless far too many wait."""
+        await self._room.wait()
 
     async def run(self) -> None:
         """Send for ever; the owner cancels it once nothing more is to come."""
@@ -70,32 +78,32 @@ class Reporter:
             await self._some.wait()
             try:
                 while self._waiting:
-                    await self.flush()
+                    await self._flush()
                     pause = 0.05
                 self._some.clear()
-            except Unavailable as error:
+            except Exception as error:
+                if not is_trouble(error):
+                    raise
                 if monotonic() - complained_at > 60:
                     complained_at = monotonic()
                     log.warning(
-                        "%d outcomes are kept until the database is back: %s", len(self), error
+                        "%d outcomes are kept until the database takes them: %s", len(self), error
                     )
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))
                 pause = min(pause * 2, 2.0)
 
-    async def flush(self) -> None:
-        """Send one batch. Raises Unavailable, with the batch kept."""
+    async def _flush(self) -> None:
         batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-        self._sending = len(batch)
         try:
             while batch:
                 kind = type(batch[0])
-                alike = [outcome for outcome in batch if type(outcome) is kind]
-                await self._send(alike)
+                await self._send([outcome for outcome in batch if type(outcome) is kind])
                 batch = [outcome for outcome in batch if type(outcome) is not kind]
         finally:
-            self._sending = 0
-            # Left over only if sending failed: they go first next time.
-            self._waiting.extendleft(reversed(batch))
+            if batch:
+                # Sending failed: what is left goes first next time.
+                left = self._unsettled.keys() - self._held_up
+                self._waiting.extendleft(o for o in reversed(batch) if _fence(o) in left)
             if len(self._waiting) <= _MOST_WAITING:
                 self._room.set()
 
@@ -103,23 +111,23 @@ class Reporter:
         command = _command(outcomes, self._held.closed_by(o.lease for o in outcomes))
         try:
             answers = await self._transport.call(command)
-        except Unavailable:
-            raise
-        except Exception as error:  # noqa: BLE001 - one bad outcome must not spoil its neighbours
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            # One bad outcome must not spoil its neighbours.
             await self._send_apart(outcomes, error)
             return
         busy: list[Outcome] = []
-        settled = []
+        settled: list[Lease] = []
         for outcome, answer in zip(outcomes, answers, strict=True):
             if answer is Reported.BUSY:
                 busy.append(outcome)
             else:
                 settled.append(outcome.lease)
+                del self._unsettled[_fence(outcome)]
                 self._told(outcome, answer)
         self._held.drop(settled)
-        if busy:
-            # An open transaction is completing these; it ends in its own time.
-            asyncio.get_running_loop().call_later(0.05, self._again, busy)
+        self._wait_for_locks(busy)
 
     async def _send_apart(self, outcomes: list[Any], error: Exception) -> None:
         if len(outcomes) > 1:
@@ -131,13 +139,28 @@ class Reporter:
         plain = _plainer(outcome, error)
         if plain is None:
             log.error("the outcome of task %s cannot be stored: %s", outcome.lease.id, error)
+            del self._unsettled[_fence(outcome)]
             self._held.drop([outcome.lease])
             return
         await self._send([plain])
 
+    def _wait_for_locks(self, busy: list[Outcome]) -> None:
+        """Send these again after a while: an open transaction is completing their tasks."""
+        if not busy:
+            self._busy_pause = _BUSY_PAUSE
+            return
+        self._held_up.update(map(_fence, busy))
+        asyncio.get_running_loop().call_later(self._busy_pause, self._again, busy)
+        self._busy_pause = min(self._busy_pause * 2, 1.0)
+
     def _again(self, outcomes: list[Outcome]) -> None:
+        self._held_up.difference_update(map(_fence, outcomes))
         self._waiting.extend(outcomes)
         self._some.set()
+
+
+def _fence(outcome: Outcome) -> Fence:
+    return outcome.lease.id, outcome.lease.token
 
 
 def _command(outcomes: Sequence[Any], closed: tuple[str, ...]) -> Command[list[Reported]]:
@@ -155,7 +178,7 @@ def _plainer(outcome: Outcome, error: Exception) -> Outcome | None:
     match outcome:
         case Completed(lease, result) if result is not None:
             failure = Failure(
-                "ResultRefused", f"PostgreSQL refused the result: {type(error).__name__}", ""
+                "ResultRefused", f"PostgreSQL refused the result: {type_name(type(error))}", ""
             )
             return Failed(lease, "fail", failure, reason="its result cannot be stored")
         case Failed(failure=failure) if failure.type != "ErrorRefused":

@@ -1,7 +1,7 @@
 """SIGTERM, SIGINT and SIGHUP: the first asks the worker to stop, a later one hurries it.
 
-A terminal and a process manager often forward the same Ctrl-C twice, so a second signal within a second
-counts as the first.
+A terminal and a process manager often forward the same Ctrl-C twice, so a second signal within a
+second counts as the first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAME_WITHIN = 1.0
 
 @contextmanager
 def handled(*, stop: Callable[[], object], hurry: Callable[[], object]) -> Iterator[None]:
-    """Handle the signals inside this block, on the main thread's running loop; elsewhere do nothing."""
+    """Handle the signals inside this block, on the main thread's loop; elsewhere do nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,7 +1,7 @@
 """Threads for plain handlers.
 
-Not a ThreadPoolExecutor, which the interpreter joins at exit: a handler that never returns must not keep
-the process from ending. These are daemon threads, made as they are needed, up to one a slot.
+Not a ThreadPoolExecutor, which the interpreter joins at exit: a handler that never returns must not
+keep the process from ending. These are daemon threads, made as they are needed, up to one a slot.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import threading
 from collections.abc import Callable
 from contextvars import Context
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
+
+# What a call raised, or what it returned. As a value, since a future refuses some exceptions.
+Ended: TypeAlias = tuple[BaseException | None, Any]
 
 
 class Threads:
@@ -24,23 +27,24 @@ class Threads:
         self._made = 0
         self._lock = threading.Lock()
 
-    async def run(self, context: Context, function: Callable[..., Any], **arguments: Any) -> Any:
-        """Return what the function returns in a thread, in *context*; raise what it raises.
+    async def run(self, context: Context, function: Callable[[], Any]) -> Ended:
+        """Run *function* in a thread, in *context*.
 
-        If the awaiting side is canceled the function goes on, and its answer is dropped.
+        If the awaiting side is canceled the function goes on, and how it ends is dropped. Raises
+        RuntimeError if the system has no thread left; then the function does not run.
         """
         loop = asyncio.get_running_loop()
-        call = _Call(loop, loop.create_future(), context, function, arguments)
+        call = _Call(loop, loop.create_future(), context, function)
         with self._lock:
-            if self._idle:
+            needs_thread = not self._idle
+            if not needs_thread:
                 self._idle -= 1
-            else:
-                self._made += 1
-                threading.Thread(
-                    target=self._serve, name=f"{self._name}-{self._made}", daemon=True
-                ).start()
+        if needs_thread:
+            name = f"{self._name}-{self._made + 1}"
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            self._made += 1
         self._work.put(call)
-        return await call.answer
+        return await call.ended
 
     def close(self) -> None:
         """Let every thread end after what it is doing."""
@@ -49,50 +53,46 @@ class Threads:
 
     def _serve(self) -> None:
         while (call := self._work.get()) is not None:
-            call.run()
+            error, value = call.run()
+            # Idle before anybody can know: whoever is told may have the next call at once.
             with self._lock:
                 self._idle += 1
+            call.tell(error, value)
             # Nothing of the call may live on in this frame while the thread waits.
-            del call
+            del call, error, value
 
 
 class _Call:
     """One function call on its way through a thread."""
 
-    __slots__ = ("answer", "arguments", "context", "function", "loop")
+    __slots__ = ("_context", "_function", "_loop", "ended")
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        answer: asyncio.Future[Any],
+        ended: asyncio.Future[Ended],
         context: Context,
-        function: Callable[..., Any],
-        arguments: dict[str, Any],
+        function: Callable[[], Any],
     ) -> None:
-        self.loop = loop
-        self.answer = answer
-        self.context = context
-        self.function = function
-        self.arguments = arguments
+        self._loop = loop
+        self.ended = ended
+        self._context = context
+        self._function = function
 
-    def run(self) -> None:
+    def run(self) -> Ended:
         try:
-            value = self.context.run(self.function, **self.arguments)
+            return None, self._context.run(self._function)
         except BaseException as error:  # noqa: BLE001 - a handler's sys.exit() is a failed attempt
-            self._tell(error, None)
-        else:
-            self._tell(None, value)
+            return error, None
 
-    def _tell(self, error: BaseException | None, value: Any) -> None:
+    def tell(self, error: BaseException | None, value: Any) -> None:
         try:
-            self.loop.call_soon_threadsafe(_settle, self.answer, error, value)
+            self._loop.call_soon_threadsafe(_settle, self.ended, (error, value))
         except RuntimeError:
             # The loop is closed: the worker is gone, and the lease with it.
             return
 
 
-def _settle(answer: asyncio.Future[Any], error: BaseException | None, value: Any) -> None:
-    if answer.done():
-        return
-    # A future cannot carry every BaseException: StopIteration, for one, is refused. So it is a value.
-    answer.set_result((error, value))
+def _settle(future: asyncio.Future[Ended], ended: Ended) -> None:
+    if not future.done():
+        future.set_result(ended)

@@ -1,8 +1,9 @@
 """Decides when an idle worker looks for tasks again.
 
-Enqueues notify only if somebody is known to wait, so that a busy system never notifies. A worker that comes
-to wait says so, and looks again, with short pauses, until every transaction that may have enqueued without
-seeing it has ended. From then on it sleeps until it is notified; the poll is the backstop and the truth.
+Enqueues notify only if somebody is known to wait, so that a busy system never notifies. A worker
+that comes to wait says so, and looks again, with short pauses, until every transaction that may
+have enqueued without seeing it has ended. From then on it sleeps until it is notified; the poll is
+the backstop and the truth.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     intake ──► buffer ──► slots (runner + handler) ──► reporter
                               ▲
-      keeper's thread ────────┘  lease lost, cancel asked for
+      keeper's thread ────────┤  lease lost, cancel asked for
+      sweeper ────────────────┘  time is up, lease about to end
 
 It holds no maintenance; whoever composes it runs that beside it.
 """
@@ -15,37 +16,42 @@ import random
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 from wherry.commands.leases import LeaseTasks
 from wherry.commands.maintenance import PromoteTasks
 from wherry.commands.queues import ListReadyQueues
 from wherry.config import WorkerSettings
 from wherry.domain.lease import Lease, Reported
-from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome
+from wherry.domain.outcome import GivenBack, Outcome
 from wherry.errors import Unavailable
 from wherry.tasks.registry import Registry
 from wherry.transport.base import Transport
-from wherry.worker.attempt import Attempt, Reason, Runner
+from wherry.worker.answers import log_answer
+from wherry.worker.attempt import Reason, Runner
 from wherry.worker.context import Queue
 from wherry.worker.held import Fence, Held
 from wherry.worker.intake import Pace, Wanted, wanted
 from wherry.worker.keeper import News
 from wherry.worker.reporter import Reporter
+from wherry.worker.sweeper import CLEAN_UP_SECONDS, Sweeper
 from wherry.worker.threads import Threads
 from wherry.worker.wakeups import Wakeups
 
 log = logging.getLogger("wherry.worker")
 
-# How long a canceled async handler may take to clean up before it is left behind.
-_CLEAN_UP_SECONDS = 2.0
-# Tasks on their last attempt are not prefetched; at least this often a lease is for free slots only.
+# At least this often a lease is for free slots only: what is on its last attempt is not prefetched.
 _FREE_SLOTS_EVERY = 1.0
+# When no slot has begun anything for so long, what was prefetched is given back to the others.
+_STALLED_AFTER = 1.0
 
 
 @dataclass(slots=True)
 class Summary:
-    """What a worker did. `abandoned`: tasks whose handlers were still running at the end;
-    `unreported`: tasks whose outcomes could not be stored. Both come back when their leases run out.
+    """What a worker did.
+
+    `abandoned`: tasks whose handlers were still running at the end; `unreported`: tasks whose
+    outcomes could not be stored. Both come back when their leases run out.
     """
 
     answers: Counter[Reported] = field(default_factory=Counter)
@@ -85,17 +91,25 @@ class Worker:
         self._types = registry.names
         self._until_empty = until_empty
         self._threads = Threads(name=f"wherry-{name}")
-        self._runner = Runner(app, registry, self._threads)
+        self._runner = Runner(app, registry, self._threads, is_ending=self._is_ending)
         self._reporter = Reporter(reporting, self.held, told=self._told)
+        self._sweeper = Sweeper(
+            self._runner.running,
+            self.held,
+            lease_seconds=settings.lease_for.total_seconds(),
+            also=self._give_back_stalled,
+        )
         self._buffer: asyncio.Queue[Lease] = asyncio.Queue()
         self._pace = Pace()
+        self._me: asyncio.Task[Any] | None = None
+        self._parts: dict[str, asyncio.Task[None]] = {}
         # Set whenever a slot became free: the intake may want more, the end may have come.
         self._moved = asyncio.Event()
         self._stopping = asyncio.Event()
         self._hurried = asyncio.Event()
-        self._free_slots_at = monotonic()
+        self._ended = False
+        self._free_slots_at = self._took_at = monotonic()
         self._cancel_asked: set[Fence] = set()
-        self._stuck: dict[Fence, float] = {}
 
     def stop(self) -> None:
         """Stop leasing, let what runs finish, then end; safe to call again."""
@@ -105,38 +119,38 @@ class Worker:
 
     def hurry(self) -> None:
         """Interrupt what still runs."""
-        self.stop()
         self._hurried.set()
+        self.stop()
 
     async def run(self) -> Summary:
-        """Work until stopped (or, with `until_empty`, until nothing is due), then settle everything."""
-        slots = [
-            asyncio.create_task(self._slot(), name=f"slot-{n}")
-            for n in range(self.settings.concurrency)
-        ]
-        services = [
-            asyncio.create_task(self._reporter.run(), name="reporter"),
-            asyncio.create_task(self._sweep(), name="sweeper"),
-        ]
-        intake = asyncio.create_task(self._intake(), name="intake")
+        """Work until stopped (or, with `until_empty`, until nothing is due), then settle all.
+
+        Raises whatever ended one of its parts by mistake, after the same settling.
+        """
+        self._me = asyncio.current_task()
+        services = {
+            "intake": self._intake,
+            "reporter": self._reporter.run,
+            "sweeper": self._sweeper.run,
+        }
+        slots = {f"slot-{n}": self._slot for n in range(self.settings.concurrency)}
+        self._parts = {
+            name: asyncio.create_task(part(), name=name)
+            for name, part in (services | slots).items()
+        }
+        stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
         try:
-            stopping = asyncio.create_task(self._stopping.wait())
             await asyncio.wait(
-                [intake, stopping, *slots, *services], return_when=asyncio.FIRST_COMPLETED
+                [stopping, *self._parts.values()], return_when=asyncio.FIRST_COMPLETED
             )
-            stopping.cancel()
-            for service in (intake, *slots, *services):
-                if service.done() and not service.cancelled() and service.exception():
-                    raise service.exception() or RuntimeError
+            self._raise_what_ended()
+        except asyncio.CancelledError:
+            # The whole loop is ending: there is no time to wait for handlers.
+            self.hurry()
+            raise
         finally:
             self.stop()
-            await _settled([intake], timeout=self.settings.lease_for.total_seconds())
-            await self._wind_down(slots)
-            await self._last_reports()
-            for task in (*slots, *services):
-                task.cancel()
-            await _settled([*slots, *services], timeout=_CLEAN_UP_SECONDS)
-            self._threads.close()
+            await self._end()
         return self.summary
 
     def news(self, news: News) -> None:
@@ -146,10 +160,11 @@ class Worker:
             # Should it still be waiting for a slot, it will see that its time is over.
             lease.deadline = 0.0
             attempt = self._runner.running.get((lease.id, lease.token))
-            if attempt is not None and attempt.reason is not Reason.LOST:
-                log.warning("task %s: its lease is lost, its handler is told to stop", lease.id)
-                attempt.reason = None
-                attempt.stop(Reason.LOST)
+            # Once it is completing in a transaction, a lease that is gone is no news: it committed.
+            if attempt is None or attempt.reason is Reason.LOST or attempt.context.completing:
+                continue
+            log.warning("task %s: its lease is lost, its handler is told to stop", lease.id)
+            attempt.stop(Reason.LOST)
         for lease in news.canceled:
             fence = (lease.id, lease.token)
             attempt = self._runner.running.get(fence)
@@ -157,11 +172,6 @@ class Worker:
                 self._cancel_asked.add(fence)
             elif attempt.reason is None:
                 attempt.stop(Reason.CANCEL)
-
-    def given_up(self, lease: Lease) -> bool:
-        """Whether a lease's handler ignores its end, so that somebody else must get the task."""
-        since = self._stuck.get((lease.id, lease.token))
-        return since is not None and monotonic() - since > _CLEAN_UP_SECONDS
 
     # ── intake ──
 
@@ -178,14 +188,13 @@ class Worker:
                     log.warning("waiting for the database: %s", error)
                 await self._until(self._stopping, seconds=pause * random.uniform(0.5, 1.0))
                 pause = min(pause * 2, 5.0)
-        while not self._buffer.empty():
-            await self._reporter.add(GivenBack(self._buffer.get_nowait(), "release"))
+        self._moved.set()
 
     async def _take_some(self) -> None:
+        self._moved.clear()
         want = self._wanted()
         if not want.tasks:
             await self._moved.wait()
-            self._moved.clear()
             return
         leases = await self._lease(want)
         if len(leases) >= want.tasks:
@@ -196,7 +205,6 @@ class Worker:
             # Only prefetching: what was left out may be on its last attempt, which is for a free
             # slot. The next one that is free will ask again.
             await self._until(self._moved, seconds=self.settings.poll_every.total_seconds())
-            self._moved.clear()
         elif len(leases) >= want.last:
             # Every free slot got one; whether there are more is not known.
             await asyncio.sleep(0)
@@ -215,7 +223,7 @@ class Worker:
             pace=self._pace.seconds,
             ahead_seconds=self.settings.prefetch_ahead.total_seconds(),
             most=self.settings.batch_size,
-            only_free_slots=only_free,
+            only_free_slots=only_free or self._is_stalled(),
         )
         if want.last:
             self._free_slots_at = now
@@ -249,10 +257,9 @@ class Worker:
         return taken
 
     async def _maybe_end(self) -> None:
-        """End if nothing is due and nothing is in flight, seen after the last report was answered."""
+        """End if nothing is due and nothing in flight, seen after the last report's answer."""
         if self._runner.running or not self._buffer.empty() or len(self._reporter):
             await self._until(self._moved, seconds=0.05)
-            self._moved.clear()
             return
         promoted = await self._leasing.call(PromoteTasks())
         if not promoted.promoted and not await self._lease(Wanted(1, 1)):
@@ -261,126 +268,115 @@ class Worker:
     # ── slots ──
 
     async def _slot(self) -> None:
-        while True:
+        while not self._ended:
             lease = await self._buffer.get()
-            fence = (lease.id, lease.token)
-            began_at = monotonic()
-            if fence in self._cancel_asked:
-                self._cancel_asked.discard(fence)
+            self._took_at = began_at = monotonic()
+            if self._stopping.is_set() or (lease.id, lease.token) in self._cancel_asked:
                 outcome: Outcome | None = GivenBack(lease, "release")
-            elif self._stopping.is_set():
-                outcome = GivenBack(lease, "release")
             else:
                 outcome = await self._runner.run(lease)
                 self._pace.add(monotonic() - began_at)
-                self._stuck.pop(fence, None)
             if outcome is None:
                 self.held.drop([lease])
             else:
-                await self._reporter.add(outcome)
+                self._reporter.put(outcome)
             self._moved.set()
+            await self._reporter.room()
 
-    async def _sweep(self) -> None:
-        """Tell handlers whose time is up, again and again if they ignore it."""
-        while True:
-            now = monotonic()
-            next_at = now + 0.25
-            for fence, attempt in list(self._runner.running.items()):
-                if attempt.reason is None and attempt.stop_at is not None:
-                    if now >= attempt.stop_at:
-                        attempt.stop(Reason.TIMEOUT)
-                        self._stuck_since(fence, attempt, now)
-                    else:
-                        next_at = min(next_at, attempt.stop_at)
-                elif attempt.reason is not None:
-                    self._stuck_since(fence, attempt, now)
-            await asyncio.sleep(max(0.01, next_at - now))
-
-    def _stuck_since(self, fence: Fence, attempt: Attempt, now: float) -> None:
-        since = self._stuck.get(fence) if not attempt.in_thread else now
-        if since is None:
-            self._stuck[fence] = now
-        elif now - since > _CLEAN_UP_SECONDS:
-            log.warning(
-                "task %s is stuck: its handler ignores that %s; its lease is given up",
-                attempt.lease.id,
-                attempt.reason.value if attempt.reason else "it should end",
-            )
+    def _is_ending(self) -> bool:
+        return self._me is not None and self._me.cancelling() > 0
 
     def _told(self, outcome: Outcome, answer: Reported) -> None:
+        self._cancel_asked.discard((outcome.lease.id, outcome.lease.token))
         self.summary.answers[answer] += 1
         self._moved.set()
-        match outcome, answer:
-            case _, Reported.LOST:
-                log.warning(
-                    "task %s: the report came too late, its lease was lost", outcome.lease.id
-                )
-            case Failed(failure=failure), Reported.REQUEUED:
-                log.warning(
-                    "task %s (%s) failed in attempt %d of %d and will be retried: %s: %s",
-                    outcome.lease.id, outcome.lease.type, outcome.lease.attempt,
-                    outcome.lease.max_attempts, failure.type, failure.message,
-                )  # fmt: skip
-            case Failed(failure=failure), Reported.DEAD:
-                log.error(
-                    "task %s (%s) is dead after %d attempts: %s: %s\n%s",
-                    outcome.lease.id, outcome.lease.type, outcome.lease.attempt,
-                    failure.type, failure.message, failure.traceback,
-                )  # fmt: skip
-            case Failed(failure=failure), Reported.FAILED:
-                log.warning(
-                    "task %s (%s) failed for good: %s: %s",
-                    outcome.lease.id, outcome.lease.type, failure.type, failure.message,
-                )  # fmt: skip
-            case Completed(), _:
-                log.debug("task %s (%s): %s", outcome.lease.id, outcome.lease.type, answer)
+        log_answer(outcome, answer)
+
+    def _is_stalled(self) -> bool:
+        """Whether every slot is taken by a handler that takes long, so that nothing starts soon."""
+        is_full = len(self._runner.running) >= self.settings.concurrency
+        return is_full and monotonic() - self._took_at > _STALLED_AFTER
+
+    def _give_back_stalled(self) -> None:
+        if self._is_stalled():
+            self._give_back_buffer()
+
+    def _give_back_buffer(self) -> None:
+        while not self._buffer.empty():
+            self._reporter.put(GivenBack(self._buffer.get_nowait(), "release"))
 
     # ── the end ──
 
-    async def _wind_down(self, slots: list[asyncio.Task[None]]) -> None:
-        deadline = monotonic() + self.settings.shutdown_timeout.total_seconds()
-        while self._runner.running and monotonic() < deadline and not self._hurried.is_set():
-            await self._until(self._moved, self._hurried, seconds=deadline - monotonic())
-            self._moved.clear()
+    def _raise_what_ended(self) -> None:
+        """Raise the error of a part that ended by itself: none does, but by a mistake."""
+        for name, part in self._parts.items():
+            if part.done():
+                error = None if part.cancelled() else part.exception()
+                if error is not None or not self._stopping.is_set():
+                    raise error or RuntimeError(f"the worker's {name} has ended by itself")
+
+    async def _end(self) -> None:
+        while not self._ended:
+            try:
+                await self._settle_all()
+            except asyncio.CancelledError:
+                # Canceled once more, now with all its parts, since the loop itself is ending.
+                self.hurry()
+
+    async def _settle_all(self) -> None:
+        """Let handlers finish in the time there is, interrupt the rest, and report everything."""
+        if self._parts["reporter"].done():
+            self._parts["reporter"] = asyncio.create_task(self._reporter.run(), name="reporter")
+        await self._settled(self.settings.shutdown_timeout.total_seconds(), unless_hurried=True)
+        self._parts["intake"].cancel()
         for attempt in list(self._runner.running.values()):
             attempt.stop(Reason.SHUTDOWN)
-        deadline = monotonic() + _CLEAN_UP_SECONDS
-        while self._runner.running and monotonic() < deadline:
-            await self._until(self._moved, seconds=deadline - monotonic())
+        await self._settled(CLEAN_UP_SECONDS * 0.8)
+        for attempt in list(self._runner.running.values()):
+            attempt.forsake()
+        await self._settled(CLEAN_UP_SECONDS * 0.2)
+        self._ended = True
+        self._sum_up()
+        for part in self._parts.values():
+            part.cancel()
+        await asyncio.wait(self._parts.values(), timeout=CLEAN_UP_SECONDS)
+        for part in self._parts.values():
+            if part.done() and not part.cancelled():
+                # What one of them raised first was raised already; the others follow from it.
+                part.exception()
+        self._threads.close()
+
+    async def _settled(self, seconds: float, *, unless_hurried: bool = False) -> None:
+        """Return when nothing runs and everything is reported, or after *seconds*."""
+        ends_at = monotonic() + seconds
+        while True:
             self._moved.clear()
+            self._give_back_buffer()
+            in_flight = len(self._runner.running) + len(self._reporter)
+            left = ends_at - monotonic()
+            if (not in_flight and self._parts["intake"].done()) or left <= 0:
+                return
+            if unless_hurried and self._hurried.is_set():
+                return
+            await self._until(self._moved, seconds=left)
+
+    def _sum_up(self) -> None:
         self.summary.abandoned = sorted(a.lease.id for a in self._runner.running.values())
+        self.summary.unreported = self._reporter.unsent()
         if self.summary.abandoned:
             log.warning(
-                "still running and left behind, to be run again when their leases run out: tasks %s",
+                "still running and left behind, to run again when their leases run out: tasks %s",
                 ", ".join(map(str, self.summary.abandoned)),
             )
-
-    async def _last_reports(self) -> None:
-        deadline = monotonic() + _CLEAN_UP_SECONDS
-        while len(self._reporter) and monotonic() < deadline:
-            await self._until(self._moved, seconds=0.05)
-            self._moved.clear()
-        self.summary.unreported = self._reporter.unsent()
         if self.summary.unreported:
             log.error(
                 "the outcomes of these tasks could not be stored, they will run again: %s",
                 ", ".join(map(str, self.summary.unreported)),
             )
 
-    async def _until(self, *events: asyncio.Event, seconds: float) -> None:
-        waits = [asyncio.ensure_future(event.wait()) for event in events]
+    async def _until(self, event: asyncio.Event, *, seconds: float) -> None:
         try:
-            await asyncio.wait(
-                waits, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            for wait in waits:
-                wait.cancel()
-
-
-async def _settled(tasks: list[asyncio.Task[None]], *, timeout: float) -> None:
-    """Wait for tasks to end; whatever they raise was seen before or does not matter any more."""
-    if tasks:
-        _, pending = await asyncio.wait(tasks, timeout=timeout)
-        for task in pending:
-            task.cancel()
+            async with asyncio.timeout(max(0.0, seconds)):
+                await event.wait()
+        except TimeoutError:
+            return

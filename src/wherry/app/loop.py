@@ -1,0 +1,61 @@
+"""Runs a coroutine in an event loop of its own, and returns whatever that leaves behind.
+
+Unlike asyncio.run, which waits for ever: for a task that ignores its cancellation (a handler may
+have started one), and for the threads of the loop's executor (`asyncio.to_thread`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from wherry.errors import BlockingInLoop
+
+R = TypeVar("R")
+
+log = logging.getLogger("wherry.worker")
+
+_LEAVE_WITHIN_SECONDS = 2.0
+
+
+def run_in_own_loop(main: Callable[[], Coroutine[Any, Any, R]], *, call: str) -> R:
+    """Return what *main* returns. Raises BlockingInLoop, naming *call*, inside a running loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise BlockingInLoop(call, f"a{call}")
+    loop = asyncio.new_event_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        return loop.run_until_complete(main())
+    finally:
+        try:
+            loop.run_until_complete(_leave(loop))
+        finally:
+            asyncio.set_event_loop(None)
+            # Without waiting for the executor's threads.
+            loop.close()
+
+
+async def _leave(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        done, pending = await asyncio.wait(tasks, timeout=_LEAVE_WITHIN_SECONDS)
+        for task in done:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                message = f"{task.get_name()} failed while its loop was ending"
+                loop.call_exception_handler({"message": message, "exception": error, "task": task})
+        if pending:
+            names = ", ".join(sorted(task.get_name() for task in pending))
+            log.warning("left behind, since they ignore their cancellation: %s", names)
+    try:
+        async with asyncio.timeout(_LEAVE_WITHIN_SECONDS):
+            await loop.shutdown_asyncgens()
+    except TimeoutError:
+        log.warning("left behind: async generators that do not close")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import wherry
 from tests.facts import wait_for
-from wherry.testing import TemplateServer
-from wherry.testing.postgres import url_of
+from wherry.migrations.files import read_folder
+from wherry.testing import TemplateServer, postgres
+from wherry.testing.postgres import TEMPLATES_KEPT, name_in, url_of
 
 Connect = Callable[..., psycopg.Connection[Any]]
 
@@ -71,10 +73,6 @@ def start() -> Iterator[Callable[[], Process]]:
             process.popen.communicate(timeout=30)
 
 
-def name_in(dsn: str) -> str:
-    return str(conninfo_to_dict(dsn)["dbname"])
-
-
 def databases(connection: psycopg.Connection[Any]) -> set[str]:
     return {name for (name,) in connection.execute("select datname from pg_database")}
 
@@ -125,38 +123,73 @@ def test_what_a_killed_process_left_is_dropped_by_the_next(
     with psycopg.connect(wherry_server.dsn, autocommit=True) as connection:
         assert {lost, kept} <= databases(connection)
         killed.end(signal.SIGKILL)
-        wait_for(lambda: _is_free(connection, lost), what="the killed process's lock is gone")
+        wait_for(lambda: not _is_connected(connection, lost), what="the killed process is gone")
 
         TemplateServer(wherry_server.dsn).close()
 
         assert databases(connection) & {lost, kept} == {kept}
 
 
-def _is_free(connection: psycopg.Connection[Any], database: str) -> bool:
-    run = int(database.split("_")[2], 16)
-    held = connection.execute(
-        "select 1 from pg_locks where locktype = 'advisory' and objid::bigint = %s", [run]
-    )
-    return held.fetchone() is None
-
-
-def test_a_half_made_template_is_made_anew(wherry_server: TemplateServer) -> None:
-    schema = f"half_{os.getpid()}"
-    with TemplateServer(wherry_server.dsn, schema=schema) as server:
-        template = server.template
-    with psycopg.connect(wherry_server.dsn, autocommit=True) as connection:
-        # As it stands while it is being migrated.
-        connection.execute(
-            sql.SQL("alter database {} with is_template false").format(sql.Identifier(template))
-        )
-
+def test_runs_that_connect_to_other_databases_leave_one_another_alone(
+    wherry_dsn: str, wherry_server: TemplateServer
+) -> None:
+    # Advisory locks, for one, are of a database: they would not tell that we are alive.
     with (
-        TemplateServer(wherry_server.dsn, schema=schema) as server,
+        TemplateServer(wherry_dsn) as server,
         server.database() as dsn,
-        wherry.App(dsn, schema=schema) as app,
+        psycopg.connect(wherry_server.dsn) as connection,
     ):
-        assert server.template == template
-        assert app.enqueue("note", {}).created
+        assert {name_in(dsn), name_in(wherry_dsn)} <= databases(connection)
+
+
+def _is_connected(connection: psycopg.Connection[Any], database: str) -> bool:
+    name = f"wherry test run {database.split('_')[2]}"
+    found = connection.execute("select 1 from pg_stat_activity where application_name = %s", [name])
+    return found.fetchone() is not None
+
+
+def test_a_template_that_was_not_finished_is_no_template(wherry_server: TemplateServer) -> None:
+    schema = f"half_{secrets.token_hex(4)}"
+    with psycopg.connect(wherry_server.dsn, autocommit=True) as connection:
+        with TemplateServer(wherry_server.dsn, schema=schema) as server:
+            template = server.template
+        # As it is called and stands just before the end, when its maker is killed.
+        half = f"wherry_test_{secrets.token_hex(4)}_1"
+        connection.execute(f"alter database {template} rename to {half}".encode())
+
+        with (
+            TemplateServer(wherry_server.dsn, schema=schema) as server,
+            server.database() as dsn,
+            wherry.App(dsn, schema=schema) as app,
+        ):
+            assert server.template == template
+            assert app.enqueue("note", {}).created
+        assert half not in databases(connection)
+        drop_template(connection, template)
+
+
+def test_only_the_newest_templates_are_kept(
+    wherry_server: TemplateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = f"old_{secrets.token_hex(4)}"
+    [first, *_] = read_folder()
+    templates = []
+    for n in range(TEMPLATES_KEPT + 1):
+        edited = replace(first, checksum=str(n))
+        monkeypatch.setattr(postgres, "read_folder", lambda edited=edited: [edited])
+        with TemplateServer(wherry_server.dsn, schema=schema) as server:
+            templates.append(server.template)
+
+    with psycopg.connect(wherry_server.dsn, autocommit=True) as connection:
+        there = databases(connection)
+        assert [template in there for template in templates] == [False] + [True] * TEMPLATES_KEPT
+        for template in templates[1:]:
+            drop_template(connection, template)
+
+
+def drop_template(connection: psycopg.Connection[Any], template: str) -> None:
+    connection.execute(f"alter database {template} with is_template false".encode())
+    connection.execute(f"drop database {template}".encode())
 
 
 def test_own_tables_are_made_once_and_copied(wherry_server: TemplateServer) -> None:
@@ -187,29 +220,37 @@ def test_own_tables_are_made_once_and_copied(wherry_server: TemplateServer) -> N
 def test_another_server_is_used_where_one_is_named(
     wherry_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    named = make_conninfo(wherry_dsn, application_name="named by the test")
+    named = make_conninfo(wherry_dsn, keepalives_idle=77)
     monkeypatch.setenv("WHERRY_TEST_DSN", named)
 
-    with TemplateServer() as server, server.database() as dsn, psycopg.connect(dsn) as connection:
+    with TemplateServer() as server, server.database() as dsn:
         assert server.dsn == named
-        assert connection.execute("show application_name").fetchone() == ("named by the test",)
+        assert conninfo_to_dict(dsn) == {**conninfo_to_dict(named), "dbname": name_in(dsn)}
 
 
 def test_it_works_for_a_role_that_may_only_create_databases(wherry_server: TemplateServer) -> None:
-    role = f"maker_{os.getpid()}"
+    role = f"maker_{secrets.token_hex(4)}"
     with psycopg.connect(wherry_server.dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL("create role {} login createdb").format(sql.Identifier(role)))
-        try:
-            dsn = make_conninfo(wherry_server.dsn, user=role)
-            with TemplateServer(dsn, schema=role) as server:
-                template = server.template
-                with server.database() as made, wherry.App(made, schema=role) as app:
-                    assert app.enqueue("note", {}).created
-            name = sql.Identifier(template)
-            connection.execute(sql.SQL("alter database {} with is_template false").format(name))
-            connection.execute(sql.SQL("drop database {}").format(name))
-        finally:
-            connection.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
+        connection.execute(f"create role {role} login createdb".encode())
+        with (
+            TemplateServer(make_conninfo(wherry_server.dsn, user=role), schema=role) as server,
+            server.database() as made,
+            wherry.App(made, schema=role) as app,
+        ):
+            assert app.enqueue("note", {}).created
+        drop_template(connection, server.template)
+        connection.execute(f"drop role {role}".encode())
+
+
+def test_settings_that_a_test_gave_to_the_role_are_forgotten(
+    wherry_server: TemplateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WHERRY_TEST_DSN", raising=False)
+    with psycopg.connect(wherry_server.dsn, autocommit=True) as connection:
+        connection.execute("alter role current_user set lock_timeout = '59min'")
+
+    with TemplateServer() as server, psycopg.connect(server.dsn) as connection:
+        assert connection.execute("show lock_timeout").fetchone() == ("0",)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ select p.prosrc
    and p.proname = 'now'
 """
 # The offset stands in the function's body. Read from a table, it would keep the planner from
-# putting the body in place of the call, and an open transaction would go on seeing the old time.
+# putting the body in place of the call, and plans would not be those of the real clock.
 _REPLACE = """
 create or replace function wherry.now() returns timestamptz
     language sql stable parallel safe
@@ -57,8 +57,8 @@ class Clock:
     ) -> datetime:
         """Move the clock forward for every session of the database, and return the new time.
 
-        A statement that runs at this moment may end with the old time. Raises ValueError for a
-        step back: a database's time does not do that.
+        A transaction that is open meanwhile may keep the old time until it ends. Raises ValueError
+        for a step back: a database's time does not do that.
         """
         step = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         step += by or timedelta()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from wherry.app.app import App
 from wherry.commands.tasks import Filter, ListTasks
@@ -163,19 +163,17 @@ async def _aall_tasks(app: App, tx: Any) -> list[Task]:
             return tasks[::-1]
 
 
-def _different(wanted: Any, seen: Any, path: str) -> Iterator[str]:
+def _different(wanted: object, seen: object, path: str) -> Iterator[str]:
     if isinstance(wanted, Mapping) and isinstance(seen, dict):
-        parts: Mapping[str, Any] = wanted
-        theirs: dict[str, Any] = seen
-        for name, value in parts.items():
+        theirs = cast("dict[object, object]", seen)
+        for name, value in cast("Mapping[object, object]", wanted).items():
             if name in theirs:
                 yield from _different(value, theirs[name], f"{path}.{name}")
             else:
                 yield f"{path}.{name} is not there"
         return
     if isinstance(wanted, list) and isinstance(seen, list):
-        values: list[Any] = wanted
-        others: list[Any] = seen
+        values, others = cast("list[object]", wanted), cast("list[object]", seen)
         if len(values) == len(others):
             for index, value in enumerate(values):
                 yield from _different(value, others[index], f"{path}[{index}]")

@@ -43,12 +43,20 @@ SETTINGS = {
     "max_connections": "1000",
     "max_prepared_transactions": "100",
 }
-# Names this module gives; "wherry_test_<run>_<n>" belongs to the run that holds the lock <run>.
+# The names of our databases: "wherry_test_<run>_<n>" is of the run that is connected by that name.
 TEMPLATES = "wherry_template_"
 DATABASES = "wherry_test_"
+CONNECTION = "wherry test run"
 TEMPLATES_KEPT = 8
-# The first half of the advisory locks' keys; any constant does.
-LOCKS = 0x57_54_53_54
+# Whatever else is said by roles, databases or the environment.
+OPTIONS = "-c lock_timeout=0 -c statement_timeout=0 -c idle_session_timeout=0"
+# What ends a try to drop a database that others use, own, or are dropping at this moment.
+OBSTACLES = (
+    psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.InternalError_,
+    psycopg.errors.InvalidCatalogName,
+    psycopg.errors.ObjectInUse,
+)
 
 
 class TemplateServer:
@@ -71,34 +79,35 @@ class TemplateServer:
     ) -> None:
         self.schema = schema
         self._embedded: Embedded | None = None
+        self._turn = threading.Lock()
+        self._run = secrets.token_hex(4)
+        self._made = 0
         named = dsn or os.environ.get(DSN_VARIABLE)
         if not named:
             self._embedded = start_embedded()
             named = self._embedded.dsn
         self.dsn = named
-        self._turn = threading.Lock()
-        self._run = secrets.randbits(31)
-        self._made = 0
         self._admin = self._connect()
-        self._strategy: LiteralString = self._choose_strategy()
-        self._drop_left_behind()
-        self.template = self._ensure_template()
-        if prepare is not None:
-            self.template = self._prepare(prepare)
+        try:
+            self._strategy: LiteralString = self._choose_strategy()
+            if self._embedded is not None:
+                self._reset_role()
+            self._drop_left_behind()
+            self.template = self._ensure_template()
+            if prepare is not None:
+                self.template = self._prepare(prepare)
+        except BaseException:
+            self.close()
+            raise
 
     def create(self) -> str:
         """Return the DSN, in the form of a URL, of a new copy of the template."""
-        with self._turn:
-            self._made += 1
-            name = f"{DATABASES}{self._run:08x}_{self._made}"
-            self._execute("create database {} template {}" + self._strategy, name, self.template)
-        return url_of(self.dsn, name)
+        return self._create(self.template)
 
     def drop(self, dsn: str) -> None:
         """Drop a database that `create` made, whoever is still connected to it."""
-        name = str(conninfo_to_dict(dsn)["dbname"])
         with self._turn:
-            self._execute("drop database if exists {} with (force)", name)
+            self._execute("drop database if exists {} with (force)", name_in(dsn))
 
     @contextlib.contextmanager
     def database(self) -> Generator[str]:
@@ -112,8 +121,8 @@ class TemplateServer:
     def close(self) -> None:
         """Drop what is left of this run's databases, and let go of the server."""
         with self._turn:
-            for name in self._databases(f"{DATABASES}{self._run:08x}_"):
-                self._execute("drop database if exists {} with (force)", name)
+            for name in self._databases(f"{DATABASES}{self._run}_"):
+                self._try_to_drop(name)
             self._admin.close()
             if self._embedded is not None:
                 self._embedded.release()
@@ -130,104 +139,126 @@ class TemplateServer:
         self.close()
 
     def _connect(self) -> psycopg.Connection[Any]:
-        connection = psycopg.connect(self.dsn, autocommit=True, connect_timeout=10)
-        connection.execute("select pg_advisory_lock(%s, %s)", [LOCKS, self._run])
-        return connection
+        return psycopg.connect(
+            self.dsn,
+            autocommit=True,
+            connect_timeout=10,
+            options=OPTIONS,
+            application_name=f"{CONNECTION} {self._run}",
+        )
+
+    def _create(self, template: str) -> str:
+        with self._turn:
+            self._made += 1
+            name = f"{DATABASES}{self._run}_{self._made}"
+            self._execute("create database {} template {}" + self._strategy, name, template)
+        return url_of(self.dsn, name)
 
     def _choose_strategy(self) -> LiteralString:
         if self._admin.info.server_version < 150000:
             return ""
         # Copying files waits for two checkpoints, which are cheap only where nothing is synced.
-        [[fsync]] = self._admin.execute("show fsync").fetchall()
+        [[fsync]] = self._rows("show fsync")
         return " strategy wal_log" if fsync == "on" else " strategy file_copy"
 
     def _ensure_template(self) -> str:
         marks = "".join(f"{file.name} {file.checksum}\n" for file in read_folder())
-        digest = hashlib.sha256(f"{self.schema}\n{marks}".encode()).hexdigest()[:16]
-        name = f"{TEMPLATES}{digest}"
-        with self._locked(f"template {digest}"):
-            if self._is_template(name):
-                return name
-            # A half made one, of a process that was killed.
-            self._execute("drop database if exists {} with (force)", name)
-            self._execute("create database {} template template0", name)
-            migrate(url_of(self.dsn, name), schema=self.schema)
-            self._execute("alter database {} with is_template true allow_connections false", name)
-            self._drop_old_templates()
+        ours = f"{TEMPLATES}{_digest(self.schema)}_"
+        name = ours + _digest(marks)
+        # The turn only saves work. It is one among those who connect to the same database; others
+        # find the name taken in the end.
+        with self._locked(name):
+            if not self._databases(name):
+                dsn = self._create("template0")
+                migrate(dsn, schema=self.schema)
+                self._freeze(dsn, "alter database {} with is_template true allow_connections false")
+                with contextlib.suppress(psycopg.errors.DuplicateDatabase):
+                    self._execute("alter database {} rename to {}", name_in(dsn), name)
+                # Who edits migrations makes one at each run.
+                for old in self._databases(ours)[:-TEMPLATES_KEPT]:
+                    self._try_to_drop(old)
         return name
 
     def _prepare(self, prepare: Callable[[str], object]) -> str:
         dsn = self.create()
         prepare(dsn)
-        name = str(conninfo_to_dict(dsn)["dbname"])
-        # A pool that was left open there would be in the way of every copy.
-        self._execute("alter database {} with allow_connections false", name)
-        self._admin.execute(
-            "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s",
-            [name],
+        return self._freeze(dsn, "alter database {} with allow_connections false")
+
+    def _freeze(self, dsn: str, statement: LiteralString) -> str:
+        """Keep everybody out, also a pool that was left open: nobody can copy what is in use."""
+        name = name_in(dsn)
+        self._execute(statement, name)
+        self._rows(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s", name
         )
         return name
 
-    def _is_template(self, name: str) -> bool:
-        found = self._admin.execute(
-            "select datistemplate from pg_database where datname = %s", [name]
-        ).fetchone()
-        return found is not None and bool(found[0])
-
-    def _drop_old_templates(self) -> None:
-        """Keep the newest few: who edits migrations makes one at each run."""
-        for name in self._databases(TEMPLATES)[:-TEMPLATES_KEPT]:
-            # Somebody may be copying it at this moment.
-            with contextlib.suppress(psycopg.errors.ObjectInUse):
-                self._execute("alter database {} with is_template false", name)
-                self._execute("drop database if exists {}", name)
-
     def _drop_left_behind(self) -> None:
-        """Drop the databases of runs that no longer hold their lock."""
-        runs = {name.removeprefix(DATABASES)[:8] for name in self._databases(DATABASES)}
-        for run in runs:
-            key = int(run, 16)
-            [[ours]] = self._admin.execute(
-                "select pg_try_advisory_lock(%s, %s)", [LOCKS, key]
-            ).fetchall()
-            if not ours:
-                continue
-            try:
-                if key != self._run:
-                    for name in self._databases(f"{DATABASES}{run}_"):
-                        self._execute("drop database if exists {} with (force)", name)
-            finally:
-                self._admin.execute("select pg_advisory_unlock(%s, %s)", [LOCKS, key])
+        """Drop the databases of runs that are no longer connected."""
+        # In this order: a run connects before it makes a database.
+        left = self._databases(DATABASES)
+        running = self._rows("select application_name from pg_stat_activity")
+        runs = {name.removeprefix(CONNECTION).strip() for (name,) in running}
+        for name in left:
+            if name.removeprefix(DATABASES).partition("_")[0] not in runs:
+                self._try_to_drop(name)
+
+    def _try_to_drop(self, name: str) -> None:
+        with contextlib.suppress(*OBSTACLES):
+            self._execute("alter database {} with is_template false", name)
+            self._execute("drop database {} with (force)", name)
+
+    def _reset_role(self) -> None:
+        """Forget settings that a test gave to the role that all tests are."""
+        given = self._rows(
+            "select 1 from pg_db_role_setting s join pg_roles r on r.oid = s.setrole"
+            " where r.rolname = current_user and s.setdatabase = 0"
+        )
+        if given:
+            with contextlib.suppress(*OBSTACLES):
+                self._execute("alter role current_user reset all")
 
     @contextlib.contextmanager
     def _locked(self, what: str) -> Generator[None]:
         """Have the advisory lock of that name, waiting for it."""
-        key = int.from_bytes(hashlib.sha256(f"wherry {what}".encode()).digest()[:7])
-        self._admin.execute("select pg_advisory_lock(%s)", [key])
+        key = int(_digest(what), 16)
+        self._rows("select pg_advisory_lock(%s)", key)
         try:
             yield
         finally:
-            self._admin.execute("select pg_advisory_unlock(%s)", [key])
+            self._rows("select pg_advisory_unlock(%s)", key)
 
     def _databases(self, prefix: str) -> list[str]:
         """Return the names that begin so, the oldest first."""
-        found = self._admin.execute(
-            "select datname from pg_database where starts_with(datname, %s) order by oid", [prefix]
-        ).fetchall()
+        found = self._rows(
+            "select datname from pg_database where starts_with(datname, %s) order by oid", prefix
+        )
         return [str(name) for (name,) in found]
 
+    def _rows(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
+        return self._connection().execute(statement, parameters).fetchall()
+
     def _execute(self, statement: LiteralString, *names: str) -> None:
+        self._connection().execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+    def _connection(self) -> psycopg.Connection[Any]:
         if self._admin.closed:
+            # The server was started again, or somebody ended all connections.
             self._admin = self._connect()
-        self._admin.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+        return self._admin
 
 
 def start_embedded() -> Embedded:
     """Return a hold on the tests' own embedded server of this user; it is started if need be."""
     found = find_binaries()
-    where = hashlib.sha256(os.fsencode(found.bin)).hexdigest()[:8]
+    where = _digest(str(found.bin))
     home = _fast_folder() / f"wherry-test-{os.geteuid()}-{found.major}-{where}"
     return acquire(home, settings=SETTINGS)
+
+
+def name_in(dsn: str) -> str:
+    """Return the name of the database in a DSN."""
+    return str(conninfo_to_dict(dsn).get("dbname") or "")
 
 
 def url_of(dsn: str, database: str | None = None) -> str:
@@ -240,6 +271,10 @@ def url_of(dsn: str, database: str | None = None) -> str:
         f"postgresql://{login}{'@' if login else ''}/{quote(database or name, safe='')}"
         f"?{urlencode(parts, quote_via=quote)}"
     )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:12]
 
 
 def _fast_folder() -> Path:

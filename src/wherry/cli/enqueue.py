@@ -7,6 +7,7 @@ said here has Wherry's defaults, and whether the payload fits is seen by the wor
 from __future__ import annotations
 
 import sys
+from codecs import BOM_UTF8
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,8 @@ def _read_payload(argument: str) -> dict[str, Any]:
 def _text(data: bytes) -> str:
     if len(data) > _MOST_READ_BYTES:
         raise InvalidPayload("payload", f"is longer than {_MOST_READ_BYTES:,} bytes")
+    if data.startswith(BOM_UTF8):
+        raise InvalidPayload("payload", "begins with a byte order mark: remove it")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -230,7 +230,8 @@ def _after_return(value: Any, attempt: Attempt, task_type: TaskType[Any, Any]) -
 
 def _judged(error: BaseException, lease: Lease, task_type: TaskType[Any, Any]) -> Outcome:
     policy = task_type.options.retry
-    own = policy if callable(policy) else None
+    # A policy that was given with the enqueue is stored, and goes before the function of the type.
+    own = policy if callable(policy) and lease.retry_text is None else None
     try:
         return judge(error, lease, policy=own, note=log.warning)
     except BaseException as trouble:  # noqa: BLE001 - the exception's own code, or the policy's, ran

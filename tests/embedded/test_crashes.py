@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -98,6 +100,29 @@ def test_a_server_that_dies_in_use_comes_back_where_it_was(
             lambda: running(home) == held.dsn and postmaster_of(home) != before, "a new server"
         )
         assert answers(held.dsn)
+
+
+def test_a_socket_that_a_dying_server_still_has_open_is_no_running_server(
+    home: Path, start_user: StartUser
+) -> None:
+    user = start_user()
+    user.says()
+    record = (home / "server.json").read_text()
+    user.kill()
+    wait_until_stopped(home)
+    (home / "server.json").write_text(record)
+    path = home / "run" / ".s.PGSQL.5432"
+
+    with socket.socket(socket.AF_UNIX) as dying:
+        dying.bind(str(path))
+        dying.listen()
+        with ThreadPoolExecutor() as beside:
+            # What the kernel does for a process that is being taken down: accept, then close.
+            accepted = beside.submit(lambda: dying.accept()[0].close())
+            assert running(home) is None
+            accepted.result(timeout=10)
+
+    path.unlink()
 
 
 def test_a_starter_killed_in_mid_start_leaves_nothing_half_made(

@@ -6,8 +6,10 @@ import os
 import signal
 import stat
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.embedded.support import (
@@ -156,6 +158,16 @@ def test_running_tells_where_it_is_without_holding_it(home: Path, start_user: St
     user.kill()
     wait_until_stopped(home, within_seconds=3)
     assert running(home) is None
+
+
+def test_a_server_whose_sessions_are_all_taken_is_joined_all_the_same(home: Path) -> None:
+    with acquire(home, settings={**FAST, "max_connections": 4}) as held, ExitStack() as taken:
+        for _ in range(4):
+            taken.enter_context(psycopg.connect(held.dsn))
+        assert not answers(held.dsn)
+
+        with acquire(home) as joined:
+            assert joined.dsn == running(home) == held.dsn
 
 
 def test_running_makes_nothing(place: Path) -> None:

@@ -20,8 +20,7 @@ from wherry.embedded.call import Call
 from wherry.embedded.find import Binaries, find_for
 from wherry.embedded.home import Home, Record, default_home
 from wherry.embedded.locks import is_held, open_lock, polls, try_exclusive, try_shared, unlock
-from wherry.embedded.postmaster import PidFile
-from wherry.embedded.sockets import answers
+from wherry.embedded.sockets import serves
 from wherry.errors import EmbeddedError, EmbeddedStartFailed
 
 # For a server that recovers from a crash on a slow disk. A common start takes under a second.
@@ -156,12 +155,7 @@ def running(home: Path | None = None) -> str | None:
     """Return the DSN of the server that runs in *home* now, or None; starts and holds nothing."""
     place = Home(default_home() if home is None else home)
     record = Record.read(place)
-    return record.dsn if record is not None and _is_ready(record) else None
-
-
-def _is_ready(record: Record) -> bool:
-    found = PidFile.read(Path(record.data))
-    return found is not None and found.phase == "ready" and answers(record.socket)
+    return record.dsn if record is not None and serves(record.socket) else None
 
 
 @contextlib.contextmanager
@@ -213,7 +207,7 @@ def _join_or_start(home: Home, settings: Mapping[str, str]) -> Record:
     for left in polls(within_seconds=PATIENCE_SECONDS):
         if is_held(home.lock("keeper")):
             record = Record.read(home)
-            if record is not None and _is_ready(record):
+            if record is not None and serves(record.socket):
                 return record
         elif calls_left > 0:
             calls_left -= 1

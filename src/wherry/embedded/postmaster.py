@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from wherry.embedded.identity import Identity, start
 from wherry.embedded.locks import is_held, polls
-from wherry.embedded.sockets import PORT, answers, socket_in
+from wherry.embedded.sockets import PORT, listens, socket_in
 from wherry.errors import EmbeddedStartFailed
 
 # Above the largest number that any kernel gives, and still what PostgreSQL can read.
@@ -199,7 +199,7 @@ def _refuse_stranger(data: Path) -> None:
     if found is None:
         return
     named = Path(found.socket_folder) / f".s.PGSQL.{found.port}"
-    if is_postmaster(found.pid, data) or (found.socket_folder and answers(named)):
+    if is_postmaster(found.pid, data) or (found.socket_folder and listens(named)):
         raise EmbeddedStartFailed(
             f"another PostgreSQL (process {found.pid}), which Wherry did not start, runs on"
             f" {data}: stop it with `pg_ctl -D {data} stop`"

@@ -13,6 +13,7 @@ import re
 import shutil
 import socket
 import stat
+import struct
 import tempfile
 from pathlib import Path
 
@@ -24,6 +25,11 @@ PORT = 5432
 # 104 on macOS, 108 on Linux, less some air.
 PATH_LIMIT_BYTES = 100
 USER = DATABASE = "wherry"
+PROBE_SECONDS = 5.0
+# PostgreSQL's protocol, version 3.0: begin a session, end it.
+HELLO = struct.pack("!I", 3 << 16) + f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
+GOODBYE = b"X\0\0\0\x04"
+CANNOT_CONNECT_NOW = b"57P03"
 # libpq reads a comma as "and the next host", PostgreSQL as "and the next folder".
 AWKWARD = re.compile(r"""[,'"\\\ud800-\udfff]""")
 
@@ -72,15 +78,44 @@ def drop_folder(home: Home) -> None:
             home.sockets.unlink()
 
 
-def answers(path: str | Path) -> bool:
-    """Tell whether somebody listens at this socket."""
+def listens(path: str | Path) -> bool:
+    """Tell whether somebody has this socket open, be it a server that is about to end."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1)
+        probe.settimeout(PROBE_SECONDS)
         try:
             probe.connect(str(path))
         except (OSError, ValueError):
             return False
     return True
+
+
+def serves(path: str | Path) -> bool:
+    """Tell whether a server gives sessions at this socket now.
+
+    To be accepted is no proof: the kernel does that for a killed server too, until the last of its
+    memory is gone. So a session is begun, and without the driver, whose import alone takes longer.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(PROBE_SECONDS)
+        try:
+            probe.connect(str(path))
+            probe.sendall(struct.pack("!I", len(HELLO) + 4) + HELLO)
+            with probe.makefile("rb") as answer:
+                while len(head := answer.read(5)) == 5:
+                    kind, size = struct.unpack("!cI", head)
+                    body = answer.read(size - 4)
+                    if kind == b"E":
+                        # Any other refusal (too many sessions, no such database) is a living
+                        # server's, and its user is the one to hear of it.
+                        return b"\0C" + CANNOT_CONNECT_NOW + b"\0" not in body
+                    if kind == b"R" and any(body):
+                        return True  # It wants a password: somebody has changed its rules.
+                    if kind == b"Z":
+                        probe.sendall(GOODBYE)
+                        return True
+        except (OSError, ValueError):
+            pass
+    return False
 
 
 def _fits(folder: Path) -> bool:

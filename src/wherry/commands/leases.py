@@ -12,13 +12,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from wherry import config
 from wherry.commands.base import Answer, Command, Statement
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.errors import LeaseLost
+
+_O = TypeVar("_O", Completed, Failed, GivenBack)
+# Task, token and lease id: after a crash a token may repeat, a lease id never.
+_Fence: TypeAlias = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,17 +117,18 @@ class CompleteTasks(Command[list[Reported]]):
     closed: tuple[str, ...] = ()
 
     def answer(self) -> Answer[list[Reported]]:
+        firsts = _firsts(self.outcomes)
         texts = (
             f"{json.dumps(_fence(outcome.lease))[:-1]}, "
             f'"result": {"null" if outcome.result_text is None else outcome.result_text}}}'
-            for outcome in self.outcomes
+            for outcome in firsts.values()
         )
         rows = yield Statement(
             "leases/complete_tasks",
             {"outcomes": f"[{','.join(texts)}]", "closed": list(self.closed)},
         )
-        done = dict.fromkeys(((id_, token) for id_, token in rows), Reported.DONE)
-        return (yield from _settled(self.outcomes, done, verb="complete"))
+        done = [(ord_, Reported.DONE) for (ord_,) in rows]
+        return (yield from _settled(self.outcomes, firsts, done, verb="complete"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,7 @@ class FailTasks(Command[list[Reported]]):
     closed: tuple[str, ...] = ()
 
     def answer(self) -> Answer[list[Reported]]:
+        firsts = _firsts(self.outcomes)
         outcomes = [
             {
                 **_fence(outcome.lease),
@@ -144,13 +150,13 @@ class FailTasks(Command[list[Reported]]):
                 "traceback": outcome.failure.traceback,
                 "reason": outcome.reason,
             }
-            for outcome in self.outcomes
+            for outcome in firsts.values()
         ]
         rows = yield Statement(
             "leases/fail_tasks", {"outcomes": json.dumps(outcomes), "closed": list(self.closed)}
         )
-        done = {(row[0], row[1]): _of_state(row[2]) for row in rows}
-        return (yield from _settled(self.outcomes, done, verb="fail"))
+        done = [(ord_, _of_state(state)) for ord_, state, _woken in rows]
+        return (yield from _settled(self.outcomes, firsts, done, verb="fail"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +167,14 @@ class GiveBackTasks(Command[list[Reported]]):
     closed: tuple[str, ...] = ()
 
     def answer(self) -> Answer[list[Reported]]:
+        firsts = _firsts(self.outcomes)
         outcomes = [
             {
                 **_fence(outcome.lease),
                 "verdict": outcome.verdict,
                 "delay_seconds": outcome.delay_seconds,
             }
-            for outcome in self.outcomes
+            for outcome in firsts.values()
         ]
         rows = yield Statement(
             "leases/give_back_tasks",
@@ -178,8 +185,8 @@ class GiveBackTasks(Command[list[Reported]]):
                 "max_releases": config.MAX_RELEASES,
             },
         )
-        done = {(row[0], row[1]): _of_state(row[2]) for row in rows}
-        return (yield from _settled(self.outcomes, done, verb="give_back"))
+        done = [(ord_, _of_state(state)) for ord_, state, _woken in rows]
+        return (yield from _settled(self.outcomes, firsts, done, verb="give_back"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,31 +226,49 @@ def _of_state(state: str) -> Reported:
     return Reported.REQUEUED if state == "queued" else Reported(state)
 
 
+def _firsts(outcomes: Sequence[_O]) -> dict[_Fence, _O]:
+    """Return the first outcome of each lease: what the same call says of it later is too late."""
+    firsts: dict[_Fence, _O] = {}
+    for outcome in outcomes:
+        lease = outcome.lease
+        firsts.setdefault((lease.id, lease.token, lease.lease_id), outcome)
+    return firsts
+
+
 def _settled(
-    outcomes: Sequence[Completed | Failed | GivenBack],
-    done: dict[tuple[int, int], Reported],
+    outcomes: Sequence[_O],
+    firsts: dict[_Fence, _O],
+    done: Iterable[tuple[int, Reported]],
     *,
     verb: str,
 ) -> Answer[list[Reported]]:
     """Fill in the answers of the outcomes that changed nothing.
 
-    The same lease twice in one call is settled once, and ALREADY_DONE the second time.
+    *done* numbers *firsts* from 1. A lease that is reported twice in one call is settled once and
+    answered ALREADY_DONE the second time.
     """
-    missing = [o.lease for o in outcomes if (o.lease.id, o.lease.token) not in done]
+    leases = [outcome.lease for outcome in firsts.values()]
+    answers: list[Reported | None] = [None] * len(leases)
+    for ord_, answer in done:
+        answers[ord_ - 1] = answer
+    missing = [n for n, answer in enumerate(answers) if answer is None]
     if missing:
         rows = yield Statement(
             "leases/settled_tasks",
-            {"outcomes": json.dumps([_fence(lease) for lease in missing]), "verb": verb},
+            {"outcomes": json.dumps([_fence(leases[n]) for n in missing]), "verb": verb},
         )
-        for id_, token, answer in rows:
-            done[id_, token] = Reported(answer)
-    return list(_in_turn((o.lease for o in outcomes), done))
+        for ord_, why in rows:
+            answers[missing[ord_ - 1]] = Reported(why)
+    known = [Reported.LOST if answer is None else answer for answer in answers]
+    if len(outcomes) == len(known):
+        return known
+    return list(_in_turn(outcomes, dict(zip(firsts, known, strict=True))))
 
 
-def _in_turn(leases: Iterable[Lease], done: dict[tuple[int, int], Reported]) -> Iterable[Reported]:
-    seen: set[tuple[int, int]] = set()
-    for lease in leases:
-        fence = (lease.id, lease.token)
-        again = fence in seen and done[fence] not in (Reported.LOST, Reported.BUSY)
-        yield Reported.ALREADY_DONE if again else done[fence]
+def _in_turn(outcomes: Sequence[_O], answers: dict[_Fence, Reported]) -> Iterable[Reported]:
+    seen: set[_Fence] = set()
+    for outcome in outcomes:
+        fence = (outcome.lease.id, outcome.lease.token, outcome.lease.lease_id)
+        again = fence in seen and answers[fence] not in (Reported.LOST, Reported.BUSY)
+        yield Reported.ALREADY_DONE if again else answers[fence]
         seen.add(fence)

@@ -1,12 +1,16 @@
 -- Finish tasks as succeeded, each only by the holder of its unexpired lease.
 -- takes:   outcomes json array of (id, queue, token, lease_id, result), closed uuid[] (leases whose holder
 --          has nothing left to report)
--- returns: id, token of those now succeeded; settled_tasks.sql tells of the others
+-- returns: ord (position in the array, from 1) of those now succeeded; settled_tasks.sql tells of the others
 -- locks:   the tasks, skip locked: one that an open transaction is completing is settled next time
 -- index:   live_pkey, lease_pkey
 with asked as materialized (
-    select o.id, o.queue, o.token, o.lease_id, o.result
-      from json_to_recordset(:outcomes::json) as o (id bigint, queue text, token bigint, lease_id uuid, result json)
+    select o.id, o.queue, o.token, o.lease_id, o.result, o.ord
+      from rows from (
+           json_to_recordset(:outcomes::json) as (
+               id bigint, queue text, token bigint, lease_id uuid, result json
+           )
+      ) with ordinality as o (id, queue, token, lease_id, result, ord)
 ),
 held as materialized (
     select lease.lease_id, lease.part, lease.worker, lease.split, lease.task_ids
@@ -15,7 +19,7 @@ held as materialized (
        and lease.expires_at > wherry.now()
 ),
 mine as materialized (
-    select live.id, live.queue, held.worker, asked.result
+    select live.id, live.queue, held.worker, asked.result, asked.ord
       from asked
       join held
         on held.lease_id = asked.lease_id
@@ -37,7 +41,8 @@ gone as (
     returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.lease_id,
               live.timeout_seconds, live.ttl_seconds, live.key_ttl_seconds, live.attempts,
               live.max_attempts, live.priority, live.queue, live.type, live.key, live.tags,
-              live.headers, live.retry, live.payload, live.last_error, mine.worker, mine.result
+              live.headers, live.retry, live.payload, live.last_error, mine.worker, mine.result,
+              mine.ord
 ),
 kept as (
     insert into wherry.finished (
@@ -53,7 +58,6 @@ kept as (
            gone.tags, gone.headers, gone.retry, gone.payload, gone.result, gone.last_error
       from gone
      cross join wherry.settings
-    returning finished.id, finished.token
 ),
 closed as (
     delete from wherry.lease
@@ -71,4 +75,4 @@ closed as (
               and live.id not in (select mine.id from mine)
        )
 )
-select kept.id, kept.token from kept
+select gone.ord from gone

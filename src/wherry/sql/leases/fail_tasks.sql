@@ -2,14 +2,19 @@
 -- canceled when the verdict or a cancel request says so.
 -- takes:   outcomes json array of (id, queue, token, lease_id, verdict: retry | fail | cancel,
 --          retry_seconds, error_type, message, traceback, reason), closed uuid[]
--- returns: id, token, state (queued, failed, dead, canceled), run_after
+-- returns: ord (position in the array, from 1), state (queued, failed, dead, canceled)
 -- locks:   the tasks, skip locked
 -- index:   live_pkey, lease_pkey
 with asked as materialized (
-    select o.id, o.queue, o.token, o.lease_id, o.verdict, o.retry_seconds, o.error_type, o.message, o.traceback, o.reason
-      from json_to_recordset(:outcomes::json) as o (
-           id bigint, queue text, token bigint, lease_id uuid, verdict text, retry_seconds double precision,
-           error_type text, message text, traceback text, reason text
+    select o.id, o.queue, o.token, o.lease_id, o.verdict, o.retry_seconds, o.error_type, o.message, o.traceback,
+           o.reason, o.ord
+      from rows from (
+           json_to_recordset(:outcomes::json) as (
+               id bigint, queue text, token bigint, lease_id uuid, verdict text, retry_seconds double precision,
+               error_type text, message text, traceback text, reason text
+           )
+      ) with ordinality as o (
+           id, queue, token, lease_id, verdict, retry_seconds, error_type, message, traceback, reason, ord
       )
 ),
 held as materialized (
@@ -20,7 +25,7 @@ held as materialized (
 ),
 mine as materialized (
     select live.id, live.queue, live.token, live.attempts, live.leased_at, live.lease_id, held.worker,
-           asked.error_type, asked.message, asked.traceback,
+           asked.error_type, asked.message, asked.traceback, asked.ord,
            case when live.cancel_requested_at is not null then 'canceled while it ran' else asked.reason end as reason,
            case when live.cancel_requested_at is not null or asked.verdict = 'cancel' then 'canceled'
                 when asked.verdict = 'fail' then 'failed'
@@ -52,6 +57,7 @@ noted as (
            case when mine.next_state = 'canceled' then 'canceled' else 'failed' end,
            mine.worker, mine.error_type, mine.message, mine.traceback
       from mine
+        on conflict (task_id, queue, token) do nothing
 ),
 back as (
     update wherry.live
@@ -64,7 +70,7 @@ back as (
      where live.id = mine.id
        and live.queue = mine.queue
        and mine.next_state in ('delayed', 'ready')
-    returning live.id, live.token, live.queue, live.run_after
+    returning mine.ord, live.queue, live.run_after
 ),
 gone as (
     delete from wherry.live
@@ -75,7 +81,7 @@ gone as (
     returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.lease_id,
               live.timeout_seconds, live.ttl_seconds, live.key_ttl_seconds, live.attempts,
               live.max_attempts, live.priority, live.queue, live.type, live.key, live.tags,
-              live.headers, live.retry, live.payload, mine.worker, mine.reason, mine.next_state,
+              live.headers, live.retry, live.payload, mine.worker, mine.reason, mine.next_state, mine.ord,
               coalesce(mine.error_type || ': ' || mine.message, mine.error_type, mine.message, live.last_error) as last_error
 ),
 kept as (
@@ -95,7 +101,6 @@ kept as (
            gone.tags, gone.headers, gone.retry, gone.payload, gone.reason, gone.last_error
       from gone
      cross join wherry.settings
-    returning finished.id, finished.token, finished.state
 ),
 closed as (
     delete from wherry.lease
@@ -122,6 +127,6 @@ woken as (
               and waiting.expires_at > wherry.now()
            )
 )
-select back.id, back.token, 'queued' as state, back.run_after, (select count(*) from woken) as woken from back
+select back.ord, 'queued' as state, (select count(*) from woken) as woken from back
  union all
-select kept.id, kept.token, kept.state, null, 0 from kept
+select gone.ord, gone.next_state, 0 from gone

@@ -2,14 +2,16 @@
 -- is not counted, up to a limit: beyond it a snoozed task is dead, and releases count.
 -- takes:   outcomes json array of (id, queue, token, lease_id, verdict: snooze | release, delay_seconds),
 --          max_snoozes integer, max_releases integer, closed uuid[]
--- returns: id, token, state (queued, dead, canceled), run_after
+-- returns: ord (position in the array, from 1), state (queued, dead, canceled)
 -- locks:   the tasks, skip locked
 -- index:   live_pkey, lease_pkey
 with asked as materialized (
-    select o.id, o.queue, o.token, o.lease_id, o.verdict, o.delay_seconds
-      from json_to_recordset(:outcomes::json) as o (
-           id bigint, queue text, token bigint, lease_id uuid, verdict text, delay_seconds double precision
-      )
+    select o.id, o.queue, o.token, o.lease_id, o.verdict, o.delay_seconds, o.ord
+      from rows from (
+           json_to_recordset(:outcomes::json) as (
+               id bigint, queue text, token bigint, lease_id uuid, verdict text, delay_seconds double precision
+           )
+      ) with ordinality as o (id, queue, token, lease_id, verdict, delay_seconds, ord)
 ),
 held as materialized (
     select lease.lease_id, lease.part, lease.worker, lease.split, lease.task_ids
@@ -18,7 +20,7 @@ held as materialized (
        and lease.expires_at > wherry.now()
 ),
 mine as materialized (
-    select live.id, live.queue, held.worker, asked.verdict,
+    select live.id, live.queue, held.worker, asked.verdict, asked.ord,
            case when live.cancel_requested_at is not null then 'canceled'
                 when asked.verdict = 'snooze' and live.snoozes >= :max_snoozes::integer then 'dead'
                 when asked.verdict = 'release' and live.releases >= :max_releases::integer
@@ -57,7 +59,7 @@ back as (
      where live.id = mine.id
        and live.queue = mine.queue
        and mine.next_state in ('delayed', 'ready')
-    returning live.id, live.token, live.queue, live.run_after
+    returning mine.ord, live.queue, live.run_after
 ),
 gone as (
     delete from wherry.live
@@ -69,7 +71,7 @@ gone as (
               live.timeout_seconds, live.ttl_seconds, live.key_ttl_seconds, live.attempts,
               live.max_attempts, live.priority, live.queue, live.type, live.key, live.tags,
               live.headers, live.retry, live.payload, live.last_error,
-              mine.worker, mine.verdict, mine.next_state, mine.next_attempts
+              mine.worker, mine.verdict, mine.next_state, mine.next_attempts, mine.ord
 ),
 kept as (
     insert into wherry.finished (
@@ -85,14 +87,13 @@ kept as (
            wherry.now() + gone.key_ttl_seconds * interval '1 second',
            gone.lease_id, gone.timeout_seconds, gone.ttl_seconds, gone.key_ttl_seconds, gone.next_attempts,
            gone.max_attempts, gone.priority, gone.next_state, gone.queue, gone.type, gone.worker, gone.key,
-           gone.tags, gone.headers, gone.retry, gone.payload, 
+           gone.tags, gone.headers, gone.retry, gone.payload,
            case when gone.next_state = 'canceled' then 'canceled while it ran'
                 when gone.verdict = 'snooze' then 'snoozed too often'
                 else 'released too often'
                  end, gone.last_error
       from gone
      cross join wherry.settings
-    returning finished.id, finished.token, finished.state
 ),
 closed as (
     delete from wherry.lease
@@ -119,6 +120,6 @@ woken as (
               and waiting.expires_at > wherry.now()
            )
 )
-select back.id, back.token, 'queued' as state, back.run_after, (select count(*) from woken) as woken from back
+select back.ord, 'queued' as state, (select count(*) from woken) as woken from back
  union all
-select kept.id, kept.token, kept.state, null, 0 from kept
+select gone.ord, gone.next_state, 0 from gone

@@ -5,7 +5,7 @@
 -- locks:   the lease rows, skip locked; never a task
 -- index:   lease_pkey, live_pkey
 with asked as materialized (
-    select b.lease_id, n.task_id, n.token
+    select distinct b.lease_id, n.task_id, n.token
       from json_to_recordset(:beats::json) as b (lease_id uuid, task_ids bigint[], tokens bigint[])
      cross join lateral unnest(b.task_ids, b.tokens) as n (task_id, token)
 ),
@@ -73,13 +73,18 @@ select asked.task_id,
        asked.lease_id::text,
        member.task_id is not null as held,
        coalesce(member.cancel, false) as cancel,
-       -- Somebody else is extending or reaping this very row: ask again.
+       -- Somebody else is extending or reaping this very row, or has just parted it: ask again.
        member.task_id is null and exists (
            select from wherry.lease
             where lease.lease_id = asked.lease_id
               and lease.expires_at > wherry.now()
               and asked.task_id = any (lease.task_ids)
-              and not exists (select from row_held where row_held.lease_id = lease.lease_id and row_held.part = lease.part)
+              and not exists (
+                  select from row_held
+                   where row_held.lease_id = lease.lease_id
+                     and row_held.part = lease.part
+                     and asked.task_id = any (row_held.task_ids)
+              )
        ) as busy,
        (select count(*) from extended) as extended
   from asked

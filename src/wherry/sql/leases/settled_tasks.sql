@@ -1,10 +1,9 @@
 -- Tell of leases that a report found nothing for: settled by themselves already, held up, or lost.
 -- takes:   outcomes json array of (id, queue, token, lease_id), verb text: complete | fail | give_back
--- returns: id, token, answer (already_done, busy, lost)
+-- returns: ord (position in the array, from 1), answer (already_done, busy, lost)
 -- locks:   none
 -- index:   live_pkey, finished_pkey, attempt_pkey, lease_pkey
-select asked.id,
-       asked.token,
+select asked.ord,
        case when exists (
                 select from wherry.finished
                  where finished.id = asked.id
@@ -49,4 +48,6 @@ select asked.id,
             ) then 'busy'
             else 'lost'
              end as answer
-  from json_to_recordset(:outcomes::json) as asked (id bigint, queue text, token bigint, lease_id uuid)
+  from rows from (
+       json_to_recordset(:outcomes::json) as (id bigint, queue text, token bigint, lease_id uuid)
+  ) with ordinality as asked (id, queue, token, lease_id, ord)

@@ -12,11 +12,15 @@ from wherry.commands.base import Answer, Command, Statement
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """What a reaper's pass took back: task ids by where they went."""
+    """What a reaper's pass took back: task ids by where they went.
+
+    `leases` is how many lease rows are gone; of some of them no task may have been left.
+    """
 
     queued: tuple[int, ...] = ()
     dead: tuple[int, ...] = ()
     canceled: tuple[int, ...] = ()
+    leases: int = 0
 
     def __len__(self) -> int:
         return len(self.queued) + len(self.dead) + len(self.canceled)
@@ -31,14 +35,21 @@ class Promoted:
 
 
 @dataclass(frozen=True, slots=True)
+class Unparked:
+    """How many parked tasks are ready again."""
+
+    unparked: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReapLeases(Command[Reaped]):
     """Take back one batch of leases that ran out."""
 
     batch: int = 100
 
     def answer(self) -> Answer[Reaped]:
-        rows = yield Statement("maintenance/reap_leases", {"batch": self.batch})
-        return _reaped([(row[0], row[1]) for row in rows])
+        *tasks, (_, _, leases) = yield Statement("maintenance/reap_leases", {"batch": self.batch})
+        return _reaped([(row[0], row[1]) for row in tasks], leases=leases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +100,15 @@ class ParkTasks(Command[tuple[int, int]]):
 
 
 @dataclass(frozen=True, slots=True)
-class UnparkTasks(Command[int]):
+class UnparkTasks(Command[Unparked]):
     """Bring back one batch of parked tasks whose types are known now."""
 
     batch: int = 1000
 
-    def answer(self) -> Answer[int]:
+    def answer(self) -> Answer[Unparked]:
         rows = yield Statement("maintenance/unpark_tasks", {"batch": self.batch})
         unparked, _woken = rows[0]
-        return int(unparked)
+        return Unparked(unparked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +131,8 @@ class DropPastDays(Command[bool]):
         return bool(rows[0][0])
 
 
-def _reaped(rows: list[tuple[int, str]]) -> Reaped:
+def _reaped(rows: list[tuple[int, str]], *, leases: int = 0) -> Reaped:
     def of(state: str) -> tuple[int, ...]:
         return tuple(id_ for id_, went_to in rows if went_to == state)
 
-    return Reaped(of("queued"), of("dead"), of("canceled"))
+    return Reaped(of("queued"), of("dead"), of("canceled"), leases)

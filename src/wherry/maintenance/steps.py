@@ -18,6 +18,7 @@ from wherry.commands.maintenance import (
     Reaped,
     ReapLeases,
     ReapOrphans,
+    Unparked,
     UnparkTasks,
 )
 from wherry.commands.workers import ForgetWorkers
@@ -40,11 +41,15 @@ class Maintained:
             case Promoted(promoted=n):
                 self.promoted += n
                 return n > 0
-            case Reaped(_, dead, canceled):
+            case Unparked(unparked=n):
+                self.unparked += n
+                return n > 0
+            case Reaped(_, dead, canceled, leases):
                 self.reaped += len(answer)
                 self.dead += len(dead)
                 self.canceled += len(canceled)
-                return len(answer) > 0
+                # Lease rows of which no task was left stood in front of the others.
+                return len(answer) > 0 or leases > 0
             case bool():
                 return answer
             case list():

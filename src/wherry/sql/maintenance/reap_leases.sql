@@ -1,7 +1,8 @@
 -- Take back one batch of leases that ran out: each task counts an attempt and waits as after a failure,
 -- or is dead, or canceled if that was asked for.
 -- takes:   batch integer (lease rows)
--- returns: id, state (queued, dead, canceled), run_after; and how many lease rows were taken
+-- returns: id, state (queued, dead, canceled); and one row more with how many lease rows are gone, since
+--          rows of which no task was left must not look as if there were nothing to do
 -- locks:   the expired lease rows and their tasks, skip locked
 -- index:   lease_by_expiry, live_pkey
 with expired as materialized (
@@ -13,9 +14,11 @@ with expired as materialized (
        for update skip locked
 ),
 picked as materialized (
-    select expired.lease_id, expired.part, expired.queue, expired.worker, n.task_id
+    -- Each task once, whatever the rows say: twice would be two rows of history.
+    select expired.lease_id, expired.queue, n.task_id, min(expired.worker) as worker
       from expired
      cross join lateral unnest(expired.task_ids) as n (task_id)
+     group by expired.lease_id, expired.queue, n.task_id
 ),
 mine as materialized (
     select live.id, live.queue, live.token, live.attempts, live.leased_at, live.lease_id, picked.worker,
@@ -27,7 +30,9 @@ mine as materialized (
            -- passed over: one bad row must not stop the pass.
            wherry.now() + interval '1 second' * case policy.kind
                when 'fixed' then policy.delay
-               when 'additive' then least(policy.cap, policy.base * policy.growth + random() * policy.jitter)
+               -- Near the cap the exponential part gives way, never the jitter.
+               when 'additive' then least(policy.base * policy.growth, policy.cap - least(policy.jitter, policy.cap))
+                                    + random() * least(policy.jitter, policy.cap)
                else random() * least(policy.cap, policy.base * policy.growth)
                 end as retry_at
       from picked
@@ -37,16 +42,20 @@ mine as materialized (
        and live.state = 'leased'
        and live.lease_id = picked.lease_id
      cross join lateral (
-           select live.retry ->> 'kind' as kind,
+           -- No policy of ours holds an escape, and some escapes cannot be read at all.
+           select case when strpos(live.retry::text, chr(92)) = 0 then live.retry end as retry
+     ) as stored
+     cross join lateral (
+           select stored.retry ->> 'kind' as kind,
                   power(2::double precision, least(live.attempts, 62)) as growth,
-                  case when live.retry ->> 'base' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
-                       then (live.retry ->> 'base')::double precision else 1 end as base,
-                  case when live.retry ->> 'cap' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
-                       then (live.retry ->> 'cap')::double precision else 3600 end as cap,
-                  case when live.retry ->> 'jitter' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
-                       then (live.retry ->> 'jitter')::double precision else 1 end as jitter,
-                  case when live.retry ->> 'delay' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
-                       then (live.retry ->> 'delay')::double precision else 1 end as delay
+                  case when stored.retry ->> 'base' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (stored.retry ->> 'base')::double precision else 1 end as base,
+                  case when stored.retry ->> 'cap' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (stored.retry ->> 'cap')::double precision else 3600 end as cap,
+                  case when stored.retry ->> 'jitter' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (stored.retry ->> 'jitter')::double precision else 1 end as jitter,
+                  case when stored.retry ->> 'delay' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (stored.retry ->> 'delay')::double precision else 1 end as delay
      ) as policy
      order by live.id
        for update of live skip locked
@@ -60,6 +69,8 @@ noted as (
            'lost', mine.worker, 'LeaseExpired',
            'the lease ran out: the worker died, hung, or lost the database'
       from mine
+        -- A row that stands there already must not stop the pass.
+        on conflict (task_id, queue, token) do nothing
 ),
 back as (
     update wherry.live
@@ -76,7 +87,7 @@ back as (
        and live.token = mine.token
        and live.state = 'leased'
        and mine.next_state = 'delayed'
-    returning live.id, live.run_after
+    returning live.id
 ),
 gone as (
     delete from wherry.live
@@ -129,6 +140,8 @@ dropped as (
        )
     returning lease.lease_id
 )
-select back.id, 'queued' as state, back.run_after, (select count(*) from dropped) as leases from back
+select back.id, 'queued' as state, 0 as leases from back
  union all
-select kept.id, kept.state, null, (select count(*) from dropped) from kept
+select kept.id, kept.state, 0 from kept
+ union all
+select null, null, count(*) from dropped

@@ -25,7 +25,9 @@ mine as materialized (
            -- passed over: one bad row must not stop the pass.
            wherry.now() + interval '1 second' * case policy.kind
                when 'fixed' then policy.delay
-               when 'additive' then least(policy.cap, policy.base * policy.growth + random() * policy.jitter)
+               -- Near the cap the exponential part gives way, never the jitter.
+               when 'additive' then least(policy.base * policy.growth, policy.cap - least(policy.jitter, policy.cap))
+                                    + random() * least(policy.jitter, policy.cap)
                else random() * least(policy.cap, policy.base * policy.growth)
                 end as retry_at
       from picked
@@ -33,18 +35,22 @@ mine as materialized (
         on live.id = picked.task_id
        and live.queue = picked.queue
        and live.state = 'leased'
-       and live.lease_id = picked.lease_id
+       and live.lease_id is not distinct from picked.lease_id
      cross join lateral (
-           select live.retry ->> 'kind' as kind,
+           -- No policy of ours holds an escape, and some escapes cannot be read at all.
+           select case when strpos(live.retry::text, chr(92)) = 0 then live.retry end as retry
+     ) as stored
+     cross join lateral (
+           select stored.retry ->> 'kind' as kind,
                   power(2::double precision, least(live.attempts, 62)) as growth,
-                  case when live.retry ->> 'base' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
-                       then (live.retry ->> 'base')::double precision else 1 end as base,
-                  case when live.retry ->> 'cap' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
-                       then (live.retry ->> 'cap')::double precision else 3600 end as cap,
-                  case when live.retry ->> 'jitter' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
-                       then (live.retry ->> 'jitter')::double precision else 1 end as jitter,
-                  case when live.retry ->> 'delay' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
-                       then (live.retry ->> 'delay')::double precision else 1 end as delay
+                  case when stored.retry ->> 'base' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (stored.retry ->> 'base')::double precision else 1 end as base,
+                  case when stored.retry ->> 'cap' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (stored.retry ->> 'cap')::double precision else 3600 end as cap,
+                  case when stored.retry ->> 'jitter' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (stored.retry ->> 'jitter')::double precision else 1 end as jitter,
+                  case when stored.retry ->> 'delay' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                       then (stored.retry ->> 'delay')::double precision else 1 end as delay
      ) as policy
      order by live.id
        for update of live skip locked
@@ -58,6 +64,8 @@ noted as (
            'lost', mine.worker, 'LeaseExpired',
            'the lease ran out: the worker died, hung, or lost the database'
       from mine
+        -- A row that stands there already must not stop the pass.
+        on conflict (task_id, queue, token) do nothing
 ),
 back as (
     update wherry.live

@@ -1,7 +1,7 @@
 -- Delete finished tasks for good, with their history and the keys that name them.
 -- takes:   ids bigint[]
 -- returns: id
--- locks:   the finished rows, skip locked
+-- locks:   the finished rows, skip locked; then the keys, in their order as every enqueue takes them
 -- index:   finished_pkey, attempt_pkey, key_pkey
 with picked as materialized (
     select finished.id, finished.queue, finished.key, finished.keep_until
@@ -23,11 +23,21 @@ forgotten as (
      where attempt.task_id = picked.id
        and attempt.queue = picked.queue
 ),
-freed as (
-    delete from wherry.key
-     using picked
-     where key.queue = picked.queue
+named as materialized (
+    select key.queue, key.key, key.task_id
+      from picked
+      join wherry.key
+        on key.queue = picked.queue
        and key.key = picked.key
        and key.task_id = picked.id
+     order by key.queue, key.key
+       for update of key
+),
+freed as (
+    delete from wherry.key
+     using named
+     where key.queue = named.queue
+       and key.key = named.key
+       and key.task_id = named.task_id
 )
 select gone.id from gone

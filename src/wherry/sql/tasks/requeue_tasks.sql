@@ -1,5 +1,6 @@
 -- Put finished tasks back into their queue: attempts start again, token and history are kept.
--- A task whose key meanwhile names another one that has not ended is left alone.
+-- A task whose key meanwhile names another one that has not ended is left alone. Without its key a task
+-- also gives up one that is still its own: nothing would free it later.
 -- takes:   ids bigint[], without_key boolean
 -- returns: id, answer (queued, key_taken, resolve), taken_by, key, queue
 -- locks:   the finished rows, skip locked; the keys in their order
@@ -93,6 +94,24 @@ placed as (
            gone.retry, gone.payload, gone.last_error
       from gone
     returning live.id, live.queue
+),
+named_by as materialized (
+    select key.queue, key.key, key.task_id
+      from picked
+      join wherry.key
+        on key.queue = picked.queue
+       and key.key = picked.key
+       and key.task_id = picked.id
+     where :without_key::boolean
+     order by key.queue, key.key
+       for update of key
+),
+freed as (
+    delete from wherry.key
+     using named_by
+     where key.queue = named_by.queue
+       and key.key = named_by.key
+       and key.task_id = named_by.task_id
 ),
 woken as (
     select pg_notify(settings.channel, arrived.queue)

@@ -180,7 +180,8 @@ class Runner:
         self, error: BaseException, attempt: Attempt, task_type: TaskType[Any, Any]
     ) -> Outcome | None:
         lease = attempt.lease
-        is_canceled = isinstance(error, asyncio.CancelledError)
+        # By its type alone: isinstance also asks the error's own `__class__`.
+        is_canceled = issubclass(type(error), asyncio.CancelledError)
         if attempt.in_thread and is_canceled:
             # The slot was given up while the thread goes on: its lease must run out by itself, or
             # another worker would run the task beside it.

@@ -1,0 +1,126 @@
+"""Workers that run beside a test, and the facts to wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import wherry
+from tests.facts import await_for
+from wherry.app.work import run_worker
+from wherry.config import WorkerSettings
+from wherry.domain.state import State
+from wherry.domain.task import Task
+from wherry.worker.worker import Summary
+
+# The tasks of the loop that a worker owns; none may be left when it has ended.
+_PARTS = ("slot-", "intake", "reporter", "sweeper", "maintenance", "listener", "worker")
+
+
+def settings(
+    *, concurrency: int = 4, lease_for: float = 30.0, shutdown: float = 10.0, **more: Any
+) -> WorkerSettings:
+    """Return a worker's settings; durations are seconds."""
+    return replace(
+        WorkerSettings(),
+        concurrency=concurrency,
+        lease_for=timedelta(seconds=lease_for),
+        shutdown_timeout=timedelta(seconds=shutdown),
+        **more,
+    )
+
+
+@asynccontextmanager
+async def at_work(
+    app: wherry.App, *, queues: list[str] | None = None, name: str = "w1", **options: Any
+) -> AsyncIterator[asyncio.Task[Summary]]:
+    """Run a worker inside the block; it is drained, and has left nothing, at the end."""
+    work = asyncio.create_task(
+        run_worker(app, queues=queues, settings=settings(**options), name=name), name=f"of {name}"
+    )
+    try:
+        yield work
+    finally:
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+        assert left_behind() == []
+
+
+async def drained(app: wherry.App, *, queues: list[str] | None = None, **options: Any) -> Summary:
+    """Run a worker until nothing is due, and return what it did."""
+    summary = await run_worker(
+        app, queues=queues, settings=settings(**options), name="w1", until_empty=True
+    )
+    assert left_behind() == []
+    return summary
+
+
+def left_behind() -> list[str]:
+    """Return the names of a worker's tasks and threads that are still there."""
+    tasks = [task.get_name() for task in asyncio.all_tasks()]
+    threads = [thread.name for thread in threading.enumerate()]
+    return [name for name in tasks if name.startswith(_PARTS)] + [
+        name for name in threads if name == "wherry-keeper"
+    ]
+
+
+async def get(app: wherry.App, id: int) -> Task:
+    """Return a task that is there."""
+    task = await app.aget_task(id)
+    assert task is not None
+    return task
+
+
+async def finished(app: wherry.App, id: int, *, seconds: float = 20.0) -> Task:
+    """Wait until a task has reached a final state, and return it."""
+
+    async def fact() -> Task | None:
+        task = await get(app, id)
+        return task if task.state.is_final else None
+
+    task = await await_for(fact, seconds=seconds, what=f"task {id} is finished")
+    assert task is not None
+    return task
+
+
+async def all_finished(
+    app: wherry.App, ids: Iterable[int], *, seconds: float = 30.0
+) -> list[Task]:
+    """Wait until all of these tasks have reached a final state."""
+    return [await finished(app, id_, seconds=seconds) for id_ in ids]
+
+
+async def failed_once(app: wherry.App, id: int, *, times: int = 1) -> Task:
+    """Wait until an attempt of a task is in its history, and return the task."""
+
+    async def fact() -> Task | None:
+        task = await get(app, id)
+        return task if len(task.history) >= times else None
+
+    task = await await_for(fact, what=f"task {id} has failed {times} times")
+    assert task is not None
+    return task
+
+
+class Slots:
+    """Proves that a worker still uses all its slots: so many handlers must run at once."""
+
+    def __init__(self, app: wherry.App, n: int) -> None:
+        self._n = n
+        self._together = asyncio.Barrier(n)
+        self._type = app.task(name="slots.fill", max_attempts=1)(self._fill)
+
+    async def _fill(self) -> None:
+        async with asyncio.timeout(20):
+            await self._together.wait()
+
+    async def are_all_used(self) -> None:
+        ids = [(await self._type.aenqueue()).id for _ in range(self._n)]
+        for task in await all_finished(self._type._app, ids):  # type: ignore[arg-type]
+            assert task.state is State.SUCCEEDED, task.error

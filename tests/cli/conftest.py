@@ -167,10 +167,12 @@ def started(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> str:
+def shop(tmp_path: Path) -> Iterator[str]:
     """An APP in the current folder."""
     (tmp_path / "shop.py").write_text(SHOP)
-    return "shop:app"
+    yield "shop:app"
+    # Each test's App has a database of its own.
+    sys.modules.pop("shop", None)
 
 
 @pytest.fixture

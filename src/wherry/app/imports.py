@@ -15,9 +15,10 @@ from types import ModuleType
 
 from wherry.errors import ConfigError, UnknownImport
 
+# What is not the application's in a traceback: importing itself, the standard library, and us.
 _PACKAGE = f"{Path(__file__).resolve().parent.parent}/"
-# The machinery of importing, by whichever name it stands in a traceback.
-_NOT_THEIRS = ("<frozen ", f"{Path(importlib.__file__).parent}/", _PACKAGE)
+_STDLIB = f"{Path(importlib.__file__).parent.parent}/"
+_NOT_THEIRS = ("<frozen ", _STDLIB, _PACKAGE)
 
 _importing: ContextVar[str | None] = ContextVar("wherry_importing", default=None)
 

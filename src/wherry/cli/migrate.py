@@ -14,7 +14,7 @@ import click
 from wherry.cli import values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import named_dsn, readable
-from wherry.cli.output import Column, Output
+from wherry.cli.output import Column, Output, write_out
 from wherry.cli.text import count, moment, span
 from wherry.config import DEFAULT_SCHEMA
 from wherry.domain.names import check_schema
@@ -85,7 +85,7 @@ def migrate(
     if as_script:
         from wherry.migrations import sql
 
-        click.echo(sql(schema=schema, after=after or 0), nl=False)
+        write_out(sql(schema=schema, after=after or 0))
     elif grants:
         _print_grants(schema, grants)
     elif status:
@@ -182,7 +182,7 @@ def _print_grants(schema: str, asked: tuple[str, ...]) -> None:
                 known = ", ".join(f"{each}=ROLE" for each in _KINDS)
                 raise click.BadParameter(f"{grant!r}: write {known}", param_hint="--grants")
             roles[kind].append(role)
-    click.echo(grants(schema=schema, **roles), nl=False)
+    write_out(grants(schema=schema, **roles))
 
 
 def _checked(schema: str) -> str:

@@ -51,7 +51,7 @@ class Output:
 
     def json(self, value: Any) -> None:
         """Write the one document of the answer."""
-        sys.stdout.write(json_text(value) + "\n")
+        write_out(json_text(value) + "\n")
 
     def line(self, text: str = "", *, bold: bool = False) -> None:
         """Write lines for people; what is in *text* of somebody's data was made plain before."""
@@ -100,7 +100,7 @@ class Output:
         with console.capture() as captured:
             console.print(thing, soft_wrap=not _is_table(thing))
         lines = (line.rstrip() for line in captured.get().splitlines())
-        sys.stdout.write("\n".join(lines) + "\n")
+        write_out("\n".join(lines) + "\n")
 
     def _console(self) -> Console:
         from rich.console import Console
@@ -109,6 +109,20 @@ class Output:
         if not console.is_terminal:
             console.width = _NO_END
         return console
+
+
+def write_out(text: str) -> None:
+    """Write all of *text* to stdout. Raises BrokenPipeError if nobody reads it any more.
+
+    With PYTHONUNBUFFERED, which containers like to set, Python's own write takes what the kernel
+    took for the whole, and the rest of a long answer would be lost without an error.
+    """
+    stream = sys.stdout
+    stream.flush()
+    left = memoryview(text.encode(stream.encoding, stream.errors or "strict"))
+    while left:
+        left = left[stream.buffer.write(left) :]
+    stream.buffer.flush()
 
 
 def print_error(text: str) -> None:

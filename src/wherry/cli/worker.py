@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -129,6 +128,8 @@ def worker(
     if asked.owns_process:
         logs.keep_standard_streams()
     if processes > 1:
+        import asyncio
+
         from wherry.cli.supervisor import Supervisor
 
         logs.configure(verbosity=asked.verbosity, as_json=as_json, with_pid=True)

@@ -20,7 +20,7 @@ from rich.console import Console
 
 import wherry
 from examples.demo import report, tables
-from examples.demo.load import FEWEST_FILES, TooFewFiles, files_in, load
+from examples.demo.load import FEWEST_FILES, PARTS, TooFewFiles, files_in, load
 from examples.demo.show import Show
 from examples.demo.tasks import app
 from examples.demo.watch import watch
@@ -93,9 +93,12 @@ def run(folder: Path, files: list[Path], console: Console) -> int:
         with (
             Show(console, files=len(files)) as show,
             Workers() as workers,
-            ThreadPoolExecutor(max_workers=1) as loader,
+            ThreadPoolExecutor(PARTS) as loaders,
         ):
-            loading = loader.submit(load, files, dsn=server.dsn, stop=stop_loading)
+            loading = [
+                loaders.submit(load, files, part=part, dsn=server.dsn, stop=stop_loading)
+                for part in range(PARTS)
+            ]
             try:
                 watch(conn, loading=loading, files=len(files), workers=workers, show=show)
             finally:

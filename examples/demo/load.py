@@ -19,6 +19,7 @@ from examples.demo import tables
 from examples.demo.tasks import Trouble, digest
 
 FEWEST_FILES = 100
+PARTS = 4
 LARGEST_FILE_BYTES = 4 * 1024 * 1024
 # Of a folder without end, such as `/`, this many files are looked at.
 MOST_LOOKED_AT = 20_000
@@ -41,10 +42,14 @@ def files_in(folder: Path, *, at_most: int) -> list[Path]:
     return files[:at_most]
 
 
-def load(files: Sequence[Path], *, dsn: str, stop: threading.Event) -> None:
-    """Store each file and enqueue its task; some transactions are rolled back. *stop* ends it."""
+def load(files: Sequence[Path], *, part: int, dsn: str, stop: threading.Event) -> None:
+    """Store one part of the files and enqueue their tasks, until *stop* is set.
+
+    There are PARTS of them, loaded side by side, as a program of yours serves its requests.
+    """
     with tables.connect(dsn) as conn:
-        for number, path in enumerate(files):
+        for number in range(part, len(files), PARTS):
+            path = files[number]
             if stop.is_set():
                 return
             with conn.transaction():

@@ -6,6 +6,7 @@ It decides by what the database says and nothing else; it asks ten times a secon
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -22,7 +23,7 @@ LONGEST_SECONDS = 180
 def watch(
     conn: psycopg.Connection[Any],
     *,
-    loading: Future[None],
+    loading: Sequence[Future[None]],
     files: int,
     workers: Workers,
     show: Show,
@@ -35,14 +36,15 @@ def watch(
     started = killed = False
     while True:
         # Asked first: what is loaded after the count is counted in the next round.
-        loaded = loading.done()
+        loaded = all(part.done() for part in loading)
         counts = facts.count(conn)
         show.update(counts)
         workers.check()
-        if loaded:
-            loading.result()
-            if counts.finished == counts.tasks:
-                return
+        for part in loading:
+            if part.done():
+                part.result()  # raises what it raised
+        if loaded and counts.finished == counts.tasks:
+            return
         # Not before there is a pile of work, so that the one that is killed has its hands full.
         if not started and counts.loaded >= files // 2:
             started = True

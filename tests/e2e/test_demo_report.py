@@ -15,7 +15,7 @@ import pytest
 
 import wherry
 from examples.demo import report, tables
-from examples.demo.load import files_in, load
+from examples.demo.load import PARTS, files_in, load
 from wherry import Lease
 
 BREAKAGES: dict[LiteralString, set[str]] = {
@@ -66,7 +66,9 @@ def ended(dsn: str, tmp_path: Path) -> Iterator[psycopg.Connection[Any]]:
         (tmp_path / f"{number:03}.txt").write_text("a line\n")
     with tables.fresh(dsn) as conn, wherry.App(dsn, schema="wherry_demo") as app:
         app.migrate()
-        load(files_in(tmp_path, at_most=120), dsn=dsn, stop=threading.Event())
+        files = files_in(tmp_path, at_most=120)
+        for part in range(PARTS):
+            load(files, part=part, dsn=dsn, stop=threading.Event())
         die_holding(app, conn, worker="worker-1")
         while leases := app.lease(worker="worker-2", queues=["files"], max_tasks=1000):
             for lease in leases:

@@ -2,7 +2,7 @@
 
 The server is an embedded one of the tests' own, shared by all test processes of this user and
 gone with the last of them. Whoever finds the copy slow should look where the server's files are:
-in memory a copy takes 10 ms, on a disk 30 times that, since a database is some 300 small files.
+a database is some 300 small files, which take 10 ms in memory and on a busy disk half a second.
 
     WHERRY_TEST_DSN    use this server instead (a role that may create databases)
     WHERRY_PG_BIN      use the PostgreSQL in this folder

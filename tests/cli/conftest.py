@@ -39,15 +39,18 @@ def broken() -> None:
 
 @app.task
 def slow(seconds: float) -> None:
+    print("begun", flush=True)
     time.sleep(seconds)
 
 @app.task
 def endless() -> None:
+    print("begun", flush=True)
     while True:
         time.sleep(0.05)
 
 @app.task
 async def stubborn() -> None:
+    print("begun", flush=True)
     while True:
         try:
             await asyncio.sleep(60)

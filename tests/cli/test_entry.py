@@ -164,13 +164,11 @@ def test_a_read_only_server_is_read_from_and_refuses_the_rest(
     refused = [
         cli("enqueue", "a", "--dsn", standby),
         cli("dead", "requeue", str(id), "--dsn", standby),
-        cli("tasks", "cancel", str(id), "--dsn", standby),
-        cli("dead", "purge", str(id), "--dsn", standby),
         cli("migrate", "--dsn", standby, "--schema", "other"),
     ]
 
     assert [task["id"] for task in listed.json["tasks"]] == [id]
-    assert [answer.code for answer in refused] == [3] * 5
+    assert [answer.code for answer in refused] == [3] * 3
     assert all("read-only" in answer.err for answer in refused)
 
 

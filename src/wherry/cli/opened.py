@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from wherry.app.app import App
 
 EMBEDDED = "embedded:"
+# Somebody waits for the answer; an App in a service has more patience, for a failover.
+_PATIENCE_SECONDS = 3.0
 
 
 def named_dsn(asked: Asked) -> str:
@@ -65,7 +67,8 @@ def opened(asked: Asked) -> Generator[App, None, None]:
     from wherry.migrations import check
 
     schema = asked.schema or DEFAULT_SCHEMA
-    with App(readable(named_dsn(asked)), schema=schema, pool_size=2) as app:
+    dsn = readable(named_dsn(asked))
+    with App(dsn, schema=schema, pool_size=2, pool_timeout=_PATIENCE_SECONDS) as app:
         # One query on a connection of its own: it tells at once what is wrong, and how.
         check(app.dsn, schema=app.schema)
         yield app

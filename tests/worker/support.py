@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import wherry
 from tests.facts import await_for
@@ -17,6 +17,8 @@ from wherry.config import WorkerSettings
 from wherry.domain.state import State
 from wherry.domain.task import Task
 from wherry.worker.worker import Summary
+
+T = TypeVar("T")
 
 # The tasks of the loop that a worker owns; none may be left when it has ended.
 _PARTS = ("slot-", "intake", "reporter", "sweeper", "maintenance", "listener", "worker")
@@ -40,34 +42,51 @@ async def at_work(
     app: wherry.App, *, queues: list[str] | None = None, name: str = "w1", **options: Any
 ) -> AsyncIterator[asyncio.Task[Summary]]:
     """Run a worker inside the block; it is drained, and has left nothing, at the end."""
+    before = parts()
     work = asyncio.create_task(
         run_worker(app, queues=queues, settings=settings(**options), name=name), name=f"of {name}"
     )
     try:
+        await await_for(lambda: _has_slots(parts() - before) or work.done())
         yield work
     finally:
         work.cancel()
         with suppress(asyncio.CancelledError):
             await work
-        assert left_behind() == []
+        assert parts() <= before
 
 
 async def drained(app: wherry.App, *, queues: list[str] | None = None, **options: Any) -> Summary:
     """Run a worker until nothing is due, and return what it did."""
+    before = parts()
     summary = await run_worker(
         app, queues=queues, settings=settings(**options), name="w1", until_empty=True
     )
-    assert left_behind() == []
+    assert parts() <= before
     return summary
 
 
-def left_behind() -> list[str]:
-    """Return the names of a worker's tasks and threads that are still there."""
-    tasks = [task.get_name() for task in asyncio.all_tasks()]
-    threads = [thread.name for thread in threading.enumerate()]
-    return [name for name in tasks if name.startswith(_PARTS)] + [
-        name for name in threads if name == "wherry-keeper"
-    ]
+def parts() -> set[asyncio.Task[Any] | threading.Thread]:
+    """Return the tasks and threads that workers own now."""
+    tasks = {task for task in asyncio.all_tasks() if task.get_name().startswith(_PARTS)}
+    return tasks | {thread for thread in threading.enumerate() if thread.name == "wherry-keeper"}
+
+
+def _has_slots(parts: set[asyncio.Task[Any] | threading.Thread]) -> bool:
+    return any(isinstance(part, asyncio.Task) and part.get_name() == "slot-0" for part in parts)
+
+
+async def until(fact: Callable[[], Awaitable[T | None]], *, what: str, seconds: float = 20) -> T:
+    """Return what *fact* gives as soon as that is true."""
+    seen: list[T | None] = []
+
+    async def asked() -> bool:
+        seen[:] = [await fact()]
+        return bool(seen[0])
+
+    await await_for(asked, seconds=seconds, what=what)  # type: ignore[arg-type]
+    assert seen[0] is not None
+    return seen[0]
 
 
 async def get(app: wherry.App, id: int) -> Task:
@@ -77,6 +96,16 @@ async def get(app: wherry.App, id: int) -> Task:
     return task
 
 
+async def in_state(app: wherry.App, id: int, state: State) -> Task:
+    """Wait until a task is in this state, and return it."""
+
+    async def fact() -> Task | None:
+        task = await get(app, id)
+        return task if task.state is state else None
+
+    return await until(fact, what=f"task {id} is {state}")
+
+
 async def finished(app: wherry.App, id: int, *, seconds: float = 20.0) -> Task:
     """Wait until a task has reached a final state, and return it."""
 
@@ -84,28 +113,22 @@ async def finished(app: wherry.App, id: int, *, seconds: float = 20.0) -> Task:
         task = await get(app, id)
         return task if task.state.is_final else None
 
-    task = await await_for(fact, seconds=seconds, what=f"task {id} is finished")
-    assert task is not None
-    return task
+    return await until(fact, what=f"task {id} is finished", seconds=seconds)
 
 
-async def all_finished(
-    app: wherry.App, ids: Iterable[int], *, seconds: float = 30.0
-) -> list[Task]:
+async def all_finished(app: wherry.App, ids: Iterable[int], *, seconds: float = 30.0) -> list[Task]:
     """Wait until all of these tasks have reached a final state."""
     return [await finished(app, id_, seconds=seconds) for id_ in ids]
 
 
-async def failed_once(app: wherry.App, id: int, *, times: int = 1) -> Task:
+async def failed_once(app: wherry.App, id: int) -> Task:
     """Wait until an attempt of a task is in its history, and return the task."""
 
     async def fact() -> Task | None:
         task = await get(app, id)
-        return task if len(task.history) >= times else None
+        return task if task.history else None
 
-    task = await await_for(fact, what=f"task {id} has failed {times} times")
-    assert task is not None
-    return task
+    return await until(fact, what=f"task {id} has failed")
 
 
 class Slots:

@@ -32,7 +32,7 @@ class NotJSON:
 
 
 async def test_a_result_that_is_no_json_fails_the_task_and_nothing_else(app: wherry.App) -> None:
-    """LOST-10"""
+    """LOST-10."""
 
     @app.task(name="returns", store_result=True, max_attempts=3)
     async def returns(kind: str) -> Any:
@@ -81,9 +81,7 @@ async def test_an_unreadable_payload_fails_its_task_and_is_kept(
     ids = [(await app.aenqueue("adds", {"n": n}, delay=0.2)).id for n in range(10)]
     broken = '{"n": 1e999}'
     connection = connect()
-    connection.execute(
-        "update wherry.live set payload = %s::json where id = %s", [broken, ids[3]]
-    )
+    connection.execute("update wherry.live set payload = %s::json where id = %s", [broken, ids[3]])
 
     async with at_work(app):
         tasks = await all_finished(app, ids)
@@ -158,7 +156,7 @@ async def test_a_handler_may_do_anything_to_its_payload(app: wherry.App, is_asyn
     else:
 
         @app.task(name="spoils", retry=Fixed(0))
-        def spoils(payload: dict[str, Any]) -> None:
+        def plain(payload: dict[str, Any]) -> None:
             spoil(payload)
 
     id_ = (await app.aenqueue("spoils", {"payload": {"v": "a", "k": 1}})).id
@@ -237,7 +235,7 @@ async def test_parents_that_wait_for_their_children_in_all_slots_are_warned(
 async def test_what_will_be_retried_is_a_warning_and_only_the_dead_are_an_error(
     app: wherry.App, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """RET-06"""
+    """RET-06."""
 
     @app.task(name="flaky", retry=Fixed(0), max_attempts=3)
     async def flaky() -> None:

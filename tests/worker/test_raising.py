@@ -44,9 +44,10 @@ class Exits(Exception):
 
 
 class Disguised(Exception):
-    @property
-    def __class__(self) -> Any:
+    def _nobody(self) -> Any:
         raise ValueError("I am nobody")
+
+    __class__ = property(_nobody)  # pyright: ignore[reportAssignmentType]
 
 
 class UnprintableFail(wherry.Fail):
@@ -126,7 +127,7 @@ FAILURES: dict[str, tuple[Callable[[], Any], str, str]] = {
 async def test_whatever_is_raised_is_a_failure_of_its_own_type(
     app: wherry.App, is_async: bool
 ) -> None:
-    """HND-02, HND-03, HND-07, PAY-02"""
+    """HND-02, HND-03, HND-07, PAY-02."""
     if is_async:
 
         @app.task(name="fails", max_attempts=1)
@@ -135,7 +136,7 @@ async def test_whatever_is_raised_is_a_failure_of_its_own_type(
     else:
 
         @app.task(name="fails", max_attempts=1)
-        def fails(kind: str) -> None:
+        def plain(kind: str) -> None:
             FAILURES[kind][0]()
 
     ids = {kind: (await app.aenqueue("fails", {"kind": kind})).id for kind in FAILURES}
@@ -164,7 +165,7 @@ async def test_stop_iteration_is_told_as_python_tells_it(app: wherry.App, is_asy
     else:
 
         @app.task(name="stops", max_attempts=1)
-        def stops() -> None:
+        def plain() -> None:
             raise StopIteration(3)
 
     id_ = (await app.aenqueue("stops")).id
@@ -183,7 +184,7 @@ async def test_stop_iteration_is_told_as_python_tells_it(app: wherry.App, is_asy
 async def test_an_outcome_without_readable_text_is_that_outcome(
     app: wherry.App, error: type[Exception], state: State
 ) -> None:
-    """HND-02"""
+    """HND-02."""
 
     @app.task(name="ends")
     async def ends() -> None:
@@ -199,7 +200,7 @@ async def test_an_outcome_without_readable_text_is_that_outcome(
 
 
 async def test_the_end_of_a_huge_message_is_kept_in_the_reason(app: wherry.App) -> None:
-    """HND-02"""
+    """HND-02."""
 
     @app.task(name="ends")
     async def ends() -> None:

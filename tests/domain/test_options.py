@@ -166,8 +166,8 @@ def test_an_instant_is_kept_in_utc() -> None:
     assert spec.run_after == datetime(2026, 7, 1, 10, 0, 0, 5, tzinfo=UTC)
     assert spec.run_after is not None
     assert spec.run_after.tzinfo is UTC
-    assert spec_of(run_after=datetime(1, 1, 1, tzinfo=UTC)).run_after == datetime(
-        1, 1, 1, tzinfo=UTC
+    assert spec_of(run_after=datetime(1, 1, 2, tzinfo=UTC)).run_after == datetime(
+        1, 1, 2, tzinfo=UTC
     )
 
 

@@ -301,6 +301,7 @@ def test_stored_policies_that_make_no_sense_harm_nobody(session: Session, clock:
         (Additive(base=10, jitter=5, cap=60), 9000, 55, 60),
         (Additive(base=1, jitter=100, cap=60), 3, 0, 60),
         (FullJitter(base=timedelta(milliseconds=1), cap=3600), 40, 0, 3600),
+        (FullJitter(base=timedelta(microseconds=50), cap=3600), 5, 0, 0.0016),
     ],
 )
 def test_a_lost_lease_waits_by_the_stored_policy(

@@ -38,6 +38,9 @@ MOST_ATTEMPTS = 32_767
 MOST_TAGS = 32
 LONGEST_TAG_BYTES = 255
 HEADERS_LIMIT_BYTES = 8 * 1024
+# A day from the ends of time: read in another timezone, what is nearer could not be told in Python.
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
 _NO_TAGS: tuple[str, ...] = ()
 
@@ -156,9 +159,11 @@ def check_instant(instant: object, *, option: str, index: int | None = None) -> 
         if instant.utcoffset() is None:
             reason = "has no timezone: use datetime.now(UTC) + ..., or astimezone() for local time"
             _refuse(option, instant, reason, index)
-        there = instant.astimezone(UTC)
+        there: datetime | None = instant.astimezone(UTC)
     except OverflowError:
-        _refuse(option, instant, "is beyond the years 1 to 9999 in UTC", index)
+        there = None
+    if there is None or not EARLIEST <= there <= LATEST:
+        _refuse(option, instant, "is beyond the years 1 to 9999 in every timezone", index)
     # Subclasses (of pendulum, pandas, test clocks) go no further: drivers know datetime.
     return datetime.combine(there.date(), there.time(), UTC)
 

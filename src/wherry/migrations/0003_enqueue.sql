@@ -37,7 +37,8 @@ declare
 begin
     perform wherry.check_task(
         enqueue.queue, enqueue.type, enqueue.payload, enqueue.key, enqueue.priority, enqueue.delay, enqueue.run_after,
-        enqueue.max_attempts, enqueue.key_ttl, enqueue.timeout, enqueue.ttl, enqueue.tags, enqueue.headers);
+        enqueue.max_attempts, enqueue.key_ttl, enqueue.timeout, enqueue.ttl, enqueue.retry, enqueue.tags,
+        enqueue.headers);
     new_id := nextval('wherry.task_id'::regclass);
     enqueue.id := new_id;
     enqueue.created := true;
@@ -81,7 +82,13 @@ begin
         new_id, nextval('wherry.position'::regclass), wherry.now(), due, wherry.now() + enqueue.ttl,
         extract(epoch from enqueue.timeout), extract(epoch from enqueue.ttl), extract(epoch from enqueue.key_ttl),
         enqueue.max_attempts, enqueue.priority, case when due > wherry.now() then 'delayed' else 'ready' end,
-        enqueue.queue, enqueue.type, enqueue.key, enqueue.tags, enqueue.headers::json, enqueue.retry::json, enqueue.payload::json
+        enqueue.queue, enqueue.type, enqueue.key,
+        -- Each once, in their order.
+        (select array_agg(each.tag order by each.place)
+           from (select t.tag, min(t.place) as place
+                   from unnest(enqueue.tags) with ordinality as t (tag, place)
+                  group by t.tag) as each),
+        enqueue.headers::json, enqueue.retry::json, enqueue.payload::json
     );
     if enqueue.notify and due < wherry.now() + interval '5 seconds' and exists (
         select from wherry.waiting w
@@ -96,20 +103,26 @@ $$;
 -- What the library checks at its own door, for those who come in through SQL. SQLSTATE 22023 on refusal.
 create function wherry.check_task(
     queue text, type text, payload jsonb, key text, priority integer, delay interval, run_after timestamptz,
-    max_attempts integer, key_ttl interval, timeout interval, ttl interval, tags text[], headers jsonb
+    max_attempts integer, key_ttl interval, timeout interval, ttl interval, retry jsonb, tags text[],
+    headers jsonb
 ) returns void
     language plpgsql immutable
     set search_path = pg_catalog, pg_temp
     as $$
 declare
+    -- Not [[:cntrl:]], which depends on the database's locale.
+    control constant text := '[\u0001-\u001f\u007f-\u009f]';
+    -- A hundred years. Longer ones, and moments that Python has no word for, make a row that nobody can
+    -- read or finish.
+    longest constant double precision := 36525 * 86400.0;
     refused text;
 begin
     refused := case
-        when check_task.queue is null or check_task.queue = '' or octet_length(check_task.queue) > 255 or check_task.queue ~ '[[:cntrl:]]'
+        when check_task.queue is null or check_task.queue = '' or octet_length(check_task.queue) > 255 or check_task.queue ~ control
             then 'queue: 1 to 255 bytes without control characters'
         when check_task.queue = '*'
             then 'queue: "*" stands for all queues'
-        when check_task.type is null or check_task.type = '' or octet_length(check_task.type) > 255 or check_task.type ~ '[[:cntrl:]]'
+        when check_task.type is null or check_task.type = '' or octet_length(check_task.type) > 255 or check_task.type ~ control
             then 'type: 1 to 255 bytes without control characters'
         when check_task.payload is null or jsonb_typeof(check_task.payload) <> 'object'
             then 'payload: a JSON object'
@@ -121,23 +134,41 @@ begin
             then 'priority: -100 to 100'
         when check_task.delay is not null and check_task.run_after is not null
             then 'delay and run_after: give one of them'
-        when check_task.delay < interval '0'
-            then 'delay: not negative'
-        when not isfinite(check_task.run_after)
-            then 'run_after: a finite moment'
+        when extract(epoch from check_task.delay) not between 0 and longest
+            then 'delay: 0 to a hundred years'
+        when check_task.run_after not between '0001-01-02 00:00:00+00' and '9999-12-30 00:00:00+00'
+            then 'run_after: a moment within the years 1 to 9999'
         when check_task.max_attempts is null or check_task.max_attempts not between 1 and 32767
             then 'max_attempts: 1 to 32767'
-        when check_task.key_ttl < interval '0'
-            then 'key_ttl: not negative'
-        when check_task.timeout <= interval '0'
-            then 'timeout: more than nothing'
-        when check_task.ttl <= interval '0'
-            then 'ttl: more than nothing'
-        when array_length(check_task.tags, 1) > 32 or exists (
-                select from unnest(check_task.tags) as t (tag) where t.tag is null or t.tag = '' or octet_length(t.tag) > 255)
-            then 'tags: at most 32, each 1 to 255 bytes'
-        when check_task.headers is not null and (jsonb_typeof(check_task.headers) <> 'object' or octet_length(check_task.headers::text) > 8192)
-            then 'headers: a JSON object of at most 8192 bytes'
+        when extract(epoch from check_task.key_ttl) not between 0 and longest
+            then 'key_ttl: 0 to a hundred years'
+        when check_task.timeout <= interval '0' or extract(epoch from check_task.timeout) > longest
+            then 'timeout: more than 0, at most a hundred years'
+        when check_task.ttl <= interval '0' or extract(epoch from check_task.ttl) > longest
+            then 'ttl: more than 0, at most a hundred years'
+        when check_task.retry is not null and not coalesce(
+                case check_task.retry ->> 'kind'
+                    when 'full_jitter' then array['base', 'cap']
+                    when 'additive' then array['base', 'jitter', 'cap']
+                    when 'fixed' then array['delay']
+                end <@ (
+                    select array_agg(e.key)
+                      from jsonb_each(case when jsonb_typeof(check_task.retry) = 'object' then check_task.retry else '{}' end) as e
+                     where case when jsonb_typeof(e.value) = 'number' then e.value::numeric between 0 and longest else false end
+                ), false)
+            then 'retry: {"kind": "full_jitter", "base": s, "cap": s}, {"kind": "additive", "base": s, "jitter": s, "cap": s}'
+                ' or {"kind": "fixed", "delay": s}, in seconds'
+        when array_ndims(check_task.tags) > 1 or (select count(distinct t.tag) from unnest(check_task.tags) as t (tag)) > 32 or exists (
+                select from unnest(check_task.tags) as t (tag)
+                 where t.tag is null or t.tag = '' or octet_length(t.tag) > 255 or t.tag ~ control)
+            then 'tags: at most 32, each 1 to 255 bytes without control characters'
+        when check_task.headers is not null and jsonb_typeof(check_task.headers) <> 'object' or exists (
+                select from jsonb_each(case when jsonb_typeof(check_task.headers) = 'object' then check_task.headers else '{}' end) as e
+                 where e.key = '' or e.key ~ control or jsonb_typeof(e.value) <> 'string')
+            then 'headers: a JSON object of strings, named without control characters'
+        when (select sum(octet_length(e.key) + octet_length(e.value))
+                from jsonb_each_text(case when jsonb_typeof(check_task.headers) = 'object' then check_task.headers else '{}' end) as e) > 8192
+            then 'headers: at most 8192 bytes'
         end;
     if refused is not null then
         raise exception using errcode = '22023', message = 'wherry.enqueue: ' || refused;
@@ -160,9 +191,12 @@ begin
         select from inside
          where (inside.depth > 64 and jsonb_typeof(inside.value) in ('object', 'array'))
             or (jsonb_typeof(inside.value) = 'number' and length(ltrim(inside.value::text, '-')) > 1000)
+            or case when jsonb_typeof(inside.value) = 'number' and strpos(inside.value::text, '.') > 309
+                    then abs(inside.value::numeric) >= 1.7976931348623158e308
+                    else false end
     ) then
         raise exception using errcode = '22023',
-            message = 'wherry.enqueue: payload: at most 64 levels, and numbers of at most 1000 digits';
+            message = 'wherry.enqueue: payload: at most 64 levels, integers of at most 1000 digits, other numbers within a float';
     end if;
 end
 $$;
@@ -183,5 +217,5 @@ create function wherry.forget_resent(ids bigint[]) returns setof bigint
 $$;
 
 revoke all on function wherry.forget_resent(bigint[]) from public;
-revoke all on function wherry.check_task(text, text, jsonb, text, integer, interval, timestamptz, integer, interval, interval, interval, text[], jsonb) from public;
+revoke all on function wherry.check_task(text, text, jsonb, text, integer, interval, timestamptz, integer, interval, interval, interval, jsonb, text[], jsonb) from public;
 revoke all on function wherry.enqueue(text, text, jsonb, text, integer, interval, timestamptz, integer, interval, interval, interval, jsonb, text[], jsonb, boolean) from public;

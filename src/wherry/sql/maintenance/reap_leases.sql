@@ -48,13 +48,13 @@ mine as materialized (
      cross join lateral (
            select stored.retry ->> 'kind' as kind,
                   power(2::double precision, least(live.attempts, 62)) as growth,
-                  case when stored.retry ->> 'base' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                  case when stored.retry ->> 'base' ~ '^[0-9]{1,10}([.][0-9]{1,10})?(e-[0-9]{1,2})?$'
                        then (stored.retry ->> 'base')::double precision else 1 end as base,
-                  case when stored.retry ->> 'cap' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                  case when stored.retry ->> 'cap' ~ '^[0-9]{1,10}([.][0-9]{1,10})?(e-[0-9]{1,2})?$'
                        then (stored.retry ->> 'cap')::double precision else 3600 end as cap,
-                  case when stored.retry ->> 'jitter' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                  case when stored.retry ->> 'jitter' ~ '^[0-9]{1,10}([.][0-9]{1,10})?(e-[0-9]{1,2})?$'
                        then (stored.retry ->> 'jitter')::double precision else 1 end as jitter,
-                  case when stored.retry ->> 'delay' ~ '^[0-9]{1,10}([.][0-9]{1,10})?$'
+                  case when stored.retry ->> 'delay' ~ '^[0-9]{1,10}([.][0-9]{1,10})?(e-[0-9]{1,2})?$'
                        then (stored.retry ->> 'delay')::double precision else 1 end as delay
      ) as policy
      order by live.id

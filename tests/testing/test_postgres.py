@@ -7,6 +7,8 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +22,7 @@ import wherry
 from tests.facts import wait_for
 from wherry.migrations.files import read_folder
 from wherry.testing import TemplateServer, postgres
-from wherry.testing.postgres import TEMPLATES_KEPT, name_in, url_of
+from wherry.testing.postgres import TEMPLATES_KEPT, name_in, remove_unused_homes, url_of
 
 Connect = Callable[..., psycopg.Connection[Any]]
 
@@ -285,13 +287,34 @@ async def test_the_url_is_read_alike_by_asyncpg_and_sqlalchemy(wherry_dsn: str) 
     assert seen == [name_in(wherry_dsn)] * 2
 
 
-def test_the_servers_files_are_in_memory_where_there_is_room(
-    wherry_server: TemplateServer,
-) -> None:
-    with psycopg.connect(wherry_server.dsn) as connection:
-        row = connection.execute("show data_directory").fetchone()
-    assert row is not None
-    folder = Path(row[0])
+def test_homes_that_nobody_used_for_a_week_are_removed(tmp_path: Path) -> None:
+    me = os.geteuid()
+    ages = {
+        f"wherry-test-{me}-18-ours": 30,
+        f"wherry-test-{me}-18-old": 8,
+        f"wherry-test-{me}-18-recent": 6,
+        f"wherry-test-{me + 1}-18-theirs": 30,
+        "something-else": 30,
+    }
+    for name, days in ages.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "postgres.log").touch()
+        at = time.time() - days * 86_400
+        os.utime(tmp_path / name / "postgres.log", (at, at))
 
-    roomy = Path("/dev/shm").is_dir() and os.statvfs("/dev/shm").f_blocks > 0
-    assert folder.is_relative_to("/dev/shm") or not roomy or "WHERRY_TEST_DSN" in os.environ
+    remove_unused_homes(tmp_path / f"wherry-test-{me}-18-ours")
+
+    assert ages.keys() - {path.name for path in tmp_path.iterdir()} == {f"wherry-test-{me}-18-old"}
+
+
+def test_the_servers_files_are_in_memory_if_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = Path(tempfile.gettempdir())
+
+    monkeypatch.setattr(postgres, "ROOM_BYTES", 1)
+    assert postgres.fast_folder(tmp_path) == tmp_path
+    assert postgres.fast_folder(tmp_path / "missing") == elsewhere
+
+    monkeypatch.setattr(postgres, "ROOM_BYTES", 2**62)
+    assert postgres.fast_folder(tmp_path) == elsewhere

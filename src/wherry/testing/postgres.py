@@ -17,6 +17,7 @@ import secrets
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +29,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from wherry.config import DEFAULT_SCHEMA
-from wherry.embedded import Embedded, acquire, find_binaries
+from wherry.embedded import Embedded, acquire, find_binaries, running
 from wherry.migrations import migrate
 from wherry.migrations.files import read_folder
 
@@ -43,6 +44,8 @@ SETTINGS = {
     "max_connections": "1000",
     "max_prepared_transactions": "100",
 }
+HOMES = "wherry-test-"
+UNUSED_SECONDS = 7 * 86_400
 # The names of our databases: "wherry_test_<run>_<n>" is of the run that is connected by that name.
 TEMPLATES = "wherry_template_"
 DATABASES = "wherry_test_"
@@ -251,9 +254,22 @@ class TemplateServer:
 def start_embedded() -> Embedded:
     """Return a hold on the tests' own embedded server of this user; it is started if need be."""
     found = find_binaries()
-    where = _digest(str(found.bin))
-    home = _fast_folder() / f"wherry-test-{os.geteuid()}-{found.major}-{where}"
+    home = fast_folder() / f"{HOMES}{os.geteuid()}-{found.major}-{_digest(str(found.bin))}"
+    remove_unused_homes(home)
     return acquire(home, settings=SETTINGS)
+
+
+def remove_unused_homes(ours: Path) -> None:
+    """Remove the homes of this user's other servers, beside *ours*, that nobody used for a week.
+
+    Each new environment has PostgreSQL's programs in another place, and so a home of its own.
+    """
+    for home in ours.parent.glob(f"{HOMES}{os.geteuid()}-*"):
+        with contextlib.suppress(OSError):
+            # The server writes there when it starts and when it stops.
+            unused_seconds = time.time() - (home / "postgres.log").stat().st_mtime
+            if home != ours and unused_seconds > UNUSED_SECONDS and running(home) is None:
+                shutil.rmtree(home)
 
 
 def name_in(dsn: str) -> str:
@@ -277,14 +293,14 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:12]
 
 
-def _fast_folder() -> Path:
-    """Return a folder in memory if there is one with room enough, else the temporary one."""
+def fast_folder(memory: Path = MEMORY) -> Path:
+    """Return the folder in memory if it is there and has room enough, else the temporary one."""
     try:
-        memory = os.statvfs(MEMORY)
+        mounted = os.statvfs(memory)
     except OSError:
         return Path(tempfile.gettempdir())
-    has_room = shutil.disk_usage(MEMORY).free >= ROOM_BYTES
+    has_room = mounted.f_bavail * mounted.f_frsize >= ROOM_BYTES
     # As root the server's programs may have to be copied to where their user can run them.
-    closed = memory.f_flag & (os.ST_RDONLY | (os.ST_NOEXEC if os.geteuid() == 0 else 0))
-    usable = has_room and not closed and os.access(MEMORY, os.W_OK)
-    return MEMORY if usable else Path(tempfile.gettempdir())
+    closed = mounted.f_flag & (os.ST_RDONLY | (os.ST_NOEXEC if os.geteuid() == 0 else 0))
+    usable = has_room and not closed and os.access(memory, os.W_OK)
+    return memory if usable else Path(tempfile.gettempdir())

@@ -7,7 +7,7 @@ alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
@@ -21,11 +21,11 @@ R = TypeVar("R")
 
 def caller(tx: Any) -> Caller:
     """Return the caller for a psycopg connection or cursor."""
-    connection: Any = getattr(tx, "connection", tx)
+    connection = getattr(tx, "connection", tx)
     if isinstance(connection, psycopg.Connection):
-        return Blocking(connection)
+        return Blocking(cast("psycopg.Connection[Any]", connection))
     if isinstance(connection, psycopg.AsyncConnection):
-        return Awaited(connection)
+        return Awaited(cast("psycopg.AsyncConnection[Any]", connection))
     if isinstance(tx, ConnectionPool):
         raise refused(tx, instead="with pool.connection() as connection")
     if isinstance(tx, AsyncConnectionPool):

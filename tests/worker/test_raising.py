@@ -47,7 +47,7 @@ class Disguised(Exception):
     def _nobody(self) -> Any:
         raise ValueError("I am nobody")
 
-    __class__ = property(_nobody)  # pyright: ignore[reportAssignmentType]
+    __class__ = property(_nobody)  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
 
 
 class UnprintableFail(wherry.Fail):

@@ -1,0 +1,308 @@
+"""A worker takes what it can start, gives back what it cannot, and keeps trying."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+import wherry
+from tests.facts import await_for
+from tests.worker.fake import FakeTransport, in_turn, leasing, make_lease
+from tests.worker.support import all_finished, at_work, finished, get, settings
+from wherry.commands.leases import CompleteTasks, GiveBackTasks, LeaseTasks
+from wherry.commands.queues import ListReadyQueues
+from wherry.domain.lease import Lease, Reported
+from wherry.domain.state import State
+from wherry.errors import SchemaMissing, Unavailable
+from wherry.worker.wakeups import Wakeups
+from wherry.worker.worker import Worker
+
+Connect = Callable[..., psycopg.Connection[Any]]
+
+
+def scripted(
+    app: wherry.App,
+    lease: Callable[[LeaseTasks], Any],
+    *,
+    queues: Sequence[str] = ("default",),
+    until_empty: bool = False,
+    **options: Any,
+) -> tuple[Worker, FakeTransport]:
+    """Return a worker on a scripted transport."""
+    transport = FakeTransport({LeaseTasks: lease, ListReadyQueues: lambda _: []})
+    wakeups = Wakeups(
+        transport,
+        instance="00000000-0000-0000-0000-000000000000",
+        queues=tuple(queues),
+        poll_seconds=0.02,
+        poll_seconds_listening=0.02,
+        is_listening=lambda: False,
+    )
+    worker = Worker(
+        app,
+        app.registry,
+        leasing=transport,
+        reporting=transport,
+        wakeups=wakeups,
+        queues=tuple(queues),
+        name="w1",
+        settings=settings(**options),
+        until_empty=until_empty,
+    )
+    return worker, transport
+
+
+def offline_app() -> wherry.App:
+    return wherry.App("host=nowhere.invalid")
+
+
+async def test_it_leases_for_its_free_slots_first_and_then_ahead_of_quick_handlers() -> None:
+    app = offline_app()
+
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    worker, transport = scripted(
+        app, leasing([make_lease(n) for n in range(3000)]), concurrency=4, until_empty=True
+    )
+
+    summary = await worker.run()
+
+    assert summary.answers == {Reported.DONE: 3000}
+    limits = [command.limit for command in transport.of(LeaseTasks)]
+    assert limits[0] == 4
+    assert max(limits) > 100
+    assert max(limits) <= 1000
+
+
+async def test_slow_handlers_are_not_prefetched_for() -> None:
+    app = offline_app()
+
+    @app.task(name="t")
+    async def t() -> None:
+        await asyncio.sleep(0.3)
+
+    leases = [make_lease(n) for n in range(8)]
+    worker, transport = scripted(app, leasing(leases), concurrency=2, until_empty=True)
+
+    await worker.run()
+
+    assert max(command.limit for command in transport.of(LeaseTasks)) <= 2
+
+
+async def test_what_is_on_its_last_attempt_is_taken_for_free_slots_only() -> None:
+    app = offline_app()
+
+    @app.task(name="t")
+    async def t() -> None:
+        await asyncio.sleep(0)
+
+    def check(command: LeaseTasks) -> list[Lease]:
+        assert command.limit_last is not None
+        assert command.limit_last <= 4
+        return give(command)
+
+    give = leasing([make_lease(n) for n in range(2000)])
+    worker, transport = scripted(app, check, concurrency=4, until_empty=True)
+
+    await worker.run()
+
+    assert any(command.limit_last == 4 for command in transport.of(LeaseTasks)[1:])
+
+
+async def test_queues_take_turns() -> None:
+    app = offline_app()
+
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    counts = {"a": 40, "b": 40}
+
+    def both_are_full(command: LeaseTasks) -> list[Lease]:
+        n = min(command.limit, counts[command.queue])
+        left = counts[command.queue] = counts[command.queue] - n
+        base = 1000 * (command.queue == "b") + left
+        return [make_lease(base + i, queue=command.queue) for i in range(n)]
+
+    worker, transport = scripted(
+        app, both_are_full, queues=("a", "b"), concurrency=1, until_empty=True
+    )
+
+    await worker.run()
+
+    asked = [command.queue for command in transport.of(LeaseTasks)][:20]
+    assert asked[::2] == ["a"] * 10
+    assert asked[1::2] == ["b"] * 10
+
+
+async def test_a_database_that_is_away_is_waited_for_with_one_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """DB-01."""
+    app = offline_app()
+
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    away = Unavailable("gone")
+    worker, _ = scripted(
+        app, in_turn(*[away] * 6, [make_lease(1)], []), concurrency=1, until_empty=True
+    )
+
+    summary = await worker.run()
+
+    assert summary.answers == {Reported.DONE: 1}
+    assert len(caplog.records) == 1
+
+
+async def test_a_lease_that_arrives_after_the_stop_is_given_back() -> None:
+    """SHUT-10: nothing is leased after a stop, and what is under way comes back at once."""
+    app = offline_app()
+    started: list[int] = []
+
+    @app.task(name="t")
+    async def t() -> None:
+        started.append(wherry.current().task_id)
+
+    async def answer_after_the_stop(command: LeaseTasks) -> list[Lease]:
+        worker.stop()
+        await asyncio.sleep(0.02)
+        return [make_lease(n) for n in range(command.limit)]
+
+    worker, transport = scripted(app, answer_after_the_stop, concurrency=3)
+
+    summary = await worker.run()
+
+    assert started == []
+    assert len(transport.of(LeaseTasks)) == 1
+    assert summary.answers == {Reported.REQUEUED: 3}
+    assert summary.exit_code == 0
+
+
+async def test_a_stop_gives_back_what_no_slot_has_taken() -> None:
+    """SHUT-10."""
+    app = offline_app()
+    may_end = asyncio.Event()
+    given: list[int] = []
+
+    @app.task(name="t")
+    async def t() -> None:
+        await may_end.wait()
+
+    # More than was asked for: as if it had been prefetched.
+    worker, transport = scripted(
+        app, in_turn([make_lease(n) for n in range(10)], []), concurrency=2
+    )
+    running = asyncio.create_task(worker.run())
+    await await_for(lambda: len(worker._runner.running) == 2)
+    worker.stop()
+    await await_for(lambda: transport.of(GiveBackTasks))
+    may_end.set()
+    summary = await running
+
+    given = [o.lease.id for c in transport.of(GiveBackTasks) for o in c.outcomes]
+    assert given == list(range(2, 10))
+    assert summary.answers == {Reported.REQUEUED: 8, Reported.DONE: 2}
+
+
+@pytest.mark.parametrize("error", [SchemaMissing("wherry"), KeyError("a bug")])
+async def test_what_waiting_cannot_help_ends_the_worker_after_its_handlers(
+    error: Exception,
+) -> None:
+    """A mistake of ours, or a schema that is gone: no hang, and everything is settled first."""
+    app = offline_app()
+    may_end = asyncio.Event()
+
+    @app.task(name="t")
+    async def t() -> None:
+        await may_end.wait()
+
+    worker, transport = scripted(app, in_turn([make_lease(1)], error), concurrency=2)
+    running = asyncio.create_task(worker.run())
+    await await_for(lambda: worker._stopping.is_set())
+    may_end.set()
+
+    with pytest.raises(type(error)):
+        async with asyncio.timeout(5):
+            await running
+    assert [o.lease.id for c in transport.of(CompleteTasks) for o in c.outcomes] == [1]
+
+
+async def test_a_slot_that_is_canceled_by_somebody_else_ends_the_worker_visibly() -> None:
+    worker, _ = scripted(offline_app(), lambda _: [], concurrency=2)
+    running = asyncio.create_task(worker.run())
+    await await_for(lambda: worker._parts)
+    worker._parts["slot-0"].cancel()
+
+    with pytest.raises(RuntimeError, match="slot-0 has ended by itself"):
+        async with asyncio.timeout(5):
+            await running
+
+
+async def test_long_tasks_that_were_prefetched_go_to_whoever_has_a_slot(
+    app: wherry.App, connect: Connect
+) -> None:
+    """A queue of quick tasks turns into long ones: the first worker cannot keep them."""
+    may_end = asyncio.Event()
+    began: list[tuple[int, int]] = []
+
+    @app.task(name="quick")
+    async def quick() -> None:
+        pass
+
+    @app.task(name="long", max_attempts=5)
+    async def long() -> None:
+        began.append((wherry.current().task_id, wherry.current().attempt))
+        await may_end.wait()
+
+    await quick.aenqueue_many([{}] * 300)
+    ids = [each.id for each in await long.aenqueue_many([{}] * 40)]
+
+    async with at_work(app, name="first", concurrency=2):
+        await await_for(lambda: len(began) == 2)
+        async with at_work(app, name="second", concurrency=6):
+            await await_for(lambda: len(began) == 8)
+            [[leased]] = connect().execute(
+                "select count(*) from wherry.live where state = 'leased'"
+            ).fetchall()
+            may_end.set()
+            tasks = await all_finished(app, ids)
+
+    # Nobody holds much more than it runs, and coming back has cost no task an attempt.
+    assert leased <= 12
+    assert {task.state for task in tasks} == {State.SUCCEEDED}
+    assert {attempt for _, attempt in began} == {1}
+    assert len(began) == 40
+
+
+async def test_a_worker_of_all_queues_finds_those_that_come_to_be(app: wherry.App) -> None:
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    async with at_work(app, queues=["*"], poll_every=timedelta(milliseconds=50)):
+        for queue in ("new", "newer"):
+            made = await app.aenqueue("t", queue=queue)
+            assert (await finished(app, made.id)).state is State.SUCCEEDED
+
+
+async def test_a_worker_leaves_other_queues_alone(app: wherry.App) -> None:
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    elsewhere = await app.aenqueue("t", queue="elsewhere")
+    here = await app.aenqueue("t")
+
+    async with at_work(app):
+        await finished(app, here.id)
+
+    assert (await get(app, elsewhere.id)).attempts == 0

@@ -79,7 +79,7 @@ class Door(click.Group):
         except BrokenPipeError:
             _stop_writing()
             ctx.exit(NOT_READ)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, click.Abort):
             print_error("interrupted")
             ctx.exit(INTERRUPTED)
         except errors.WherryError as error:

@@ -13,7 +13,7 @@ import click
 
 from wherry.cli import values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
-from wherry.cli.opened import named_dsn, readable
+from wherry.cli.opened import log_for_people, named_dsn, readable
 from wherry.cli.output import Column, Output, write_out
 from wherry.cli.text import count, moment, span
 from wherry.config import DEFAULT_SCHEMA
@@ -99,6 +99,7 @@ def _database(asked: Asked) -> Generator[str, None, None]:
     """Give the real DSN; an embedded server is held meanwhile, and not migrated by itself."""
     from wherry import embedded
 
+    log_for_people(asked)
     dsn = readable(named_dsn(asked))
     home = embedded.parse(dsn)
     if home is None:

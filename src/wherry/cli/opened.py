@@ -60,12 +60,21 @@ def readable(dsn: str) -> str:
     return dsn
 
 
+def log_for_people(asked: Asked) -> None:
+    """Log what goes wrong, and with -v more, if this process is ours."""
+    if asked.owns_process:
+        from wherry.cli import logs
+
+        logs.configure(verbosity=asked.verbosity - 1)
+
+
 @contextmanager
 def opened(asked: Asked) -> Generator[App, None, None]:
     """Give an App on the database, whose schema fits; closed afterwards."""
     from wherry.app.app import App
     from wherry.migrations import check
 
+    log_for_people(asked)
     schema = asked.schema or DEFAULT_SCHEMA
     dsn = readable(named_dsn(asked))
     with App(dsn, schema=schema, pool_size=2, pool_timeout=_PATIENCE_SECONDS) as app:

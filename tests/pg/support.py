@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from wherry.commands.base import Command
+from wherry.commands.base import Command, Rows, Statement
 from wherry.commands.leases import (
     CompleteTasks,
     FailTasks,
@@ -30,8 +30,9 @@ from wherry.domain.options import TaskSpec, make_spec
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.domain.task import Canceled, Enqueued, Requeued, Task
 from wherry.tasks.payload import encode
-from wherry.transport.base import run
+from wherry.transport.base import drive, run
 from wherry.transport.connect import connection_text
+from wherry.transport.render import render
 
 R = TypeVar("R")
 
@@ -60,6 +61,22 @@ class Session:
             with self.connection.transaction():
                 return run(self.connection, command, schema="wherry")
         return run(self.connection, command, schema="wherry")
+
+    def call_around(
+        self, command: Command[R], *, before: str, act: Callable[[], object], nth: int = 1
+    ) -> R:
+        """Answer *command*; let something happen before its *nth* statement called *before*."""
+        seen = 0
+
+        def fetch(statement: Statement) -> Rows:
+            nonlocal seen
+            seen += statement.name == before
+            if statement.name == before and seen == nth:
+                act()
+            text = render(statement.name, "wherry", "pyformat").text
+            return self.connection.execute(text.encode(), statement.params).fetchall()
+
+        return drive(command, fetch)
 
     def rows(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:
         """Return the rows of any statement."""

@@ -75,8 +75,8 @@ class EnqueueTasks(Command[list[Enqueued]]):
             rows: list[tuple[int, bool, bool | None, bool]] = json.loads(text)
             answers = [Enqueued(id_, created, matches) for id_, created, matches, _ in rows]
             ended = {
-                (spec.queue, spec.key or "")
-                for spec, (_, _, _, has_ended) in zip(self.specs, rows, strict=True)
+                (spec.queue, spec.key or ""): id_
+                for spec, (id_, _, _, has_ended) in zip(self.specs, rows, strict=True)
                 if has_ended
             }
             if not ended:
@@ -84,7 +84,9 @@ class EnqueueTasks(Command[list[Enqueued]]):
             # Nothing was stored: whether these keys may be used again needs a look first.
             found = yield from _look_at_keys(sorted(ended))
             looks |= found
-            if all(look.taken for look in found.values()) and not any(a.created for a in answers):
+            # By the very task that was answered: another may have taken the key over in between.
+            taken = all(look.taken and look.id == ended[name] for name, look in found.items())
+            if taken and not any(answer.created for answer in answers):
                 # There is nothing to store then.
                 break
         if self.resent and self.ids is not None:
@@ -94,10 +96,11 @@ class EnqueueTasks(Command[list[Enqueued]]):
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """How a key's row was seen: its stamp (None: it was gone), and whether the key was taken."""
+    """How a key's row was seen: its stamp (None: it was gone), and whether its task has it still."""
 
     stamp: int | None
     taken: bool
+    id: int | None
 
 
 def _look_at_keys(names: list[tuple[str, str]]) -> Answer[dict[tuple[str, str], _Look]]:

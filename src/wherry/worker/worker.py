@@ -208,7 +208,7 @@ class Worker:
         elif len(leases) >= want.last:
             # Every free slot got one; whether there are more is not known.
             await asyncio.sleep(0)
-        elif self._until_empty and not leases:
+        elif self._until_empty:
             await self._maybe_end()
         elif not self._stopping.is_set():
             await self._wakeups.pause()

@@ -1,0 +1,190 @@
+"""An idle worker is woken by what is enqueued, asks little, and finds everything without waking."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+import wherry
+from tests.facts import await_for
+from tests.worker.fake import FakeTransport
+from tests.worker.support import at_work, finished
+from wherry.commands.workers import StopWaiting, TransactionsEnded, WaitForTasks
+from wherry.domain.state import State
+from wherry.worker.wakeups import Wakeups
+
+Connect = Callable[..., psycopg.Connection[Any]]
+NEVER = timedelta(seconds=600)
+
+
+def waiting(connection: psycopg.Connection[Any]) -> bool:
+    [[there]] = connection.execute("select exists (select from wherry.waiting)").fetchall()
+    return bool(there)
+
+
+async def test_an_idle_worker_is_woken_by_an_enqueue(app: wherry.App, connect: Connect) -> None:
+    """With a poll every ten minutes, a task that starts at all was heard of."""
+    began: list[float] = []
+
+    @app.task(name="t")
+    async def t() -> None:
+        began.append(time.monotonic())
+
+    async with at_work(app, poll_every=NEVER, poll_every_when_listening=NEVER):
+        connection = connect()
+        await await_for(lambda: waiting(connection))
+        took = []
+        for n in range(5):
+            sent = time.monotonic()
+            await app.aenqueue("t")
+            await await_for(lambda n=n: len(began) > n, seconds=10)
+            took.append(began[-1] - sent)
+
+    assert min(took) < 1
+
+
+async def test_a_transaction_that_could_not_see_the_worker_wait_is_not_missed(
+    app: wherry.App, connect: Connect
+) -> None:
+    """It began before the worker came to wait, so its enqueue notifies nobody."""
+
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    other = connect(autocommit=False)
+    other.execute("set transaction isolation level repeatable read")
+    other.execute("select pg_current_xact_id()")
+    async with at_work(app, poll_every_when_listening=NEVER):
+        connection = connect()
+        await await_for(lambda: waiting(connection))
+        id_ = app.enqueue("t", tx=other).id
+        other.commit()
+        assert (await finished(app, id_)).state is State.SUCCEEDED
+
+
+async def test_without_listening_everything_is_found_by_polling(
+    app: wherry.App, connect: Connect
+) -> None:
+    """O3."""
+
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    async with at_work(app, listen=False, poll_every=timedelta(milliseconds=100)):
+        for _ in range(3):
+            made = await app.aenqueue("t")
+            assert (await finished(app, made.id)).state is State.SUCCEEDED
+        assert not waiting(connect())
+
+
+async def test_losing_the_listener_costs_no_task(app: wherry.App, connect: Connect) -> None:
+    """DB-15, O3: its connection is cut again and again, and it comes back by itself."""
+
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    connection = connect()
+    async with at_work(app, poll_every=timedelta(milliseconds=200)):
+        for _ in range(4):
+            await await_for(lambda: waiting(connection))
+            connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where application_name like 'wherry listener%'"
+                "   and datname = current_database()"
+            )
+            made = await app.aenqueue("t")
+            assert (await finished(app, made.id)).state is State.SUCCEEDED
+
+
+async def test_a_delayed_task_starts_when_it_is_due_and_not_at_the_next_poll(
+    app: wherry.App, connect: Connect
+) -> None:
+    began: list[float] = []
+
+    @app.task(name="t")
+    async def t() -> None:
+        began.append(time.monotonic())
+
+    async with at_work(app, poll_every=NEVER, poll_every_when_listening=NEVER):
+        connection = connect()
+        await await_for(lambda: waiting(connection))
+        sent = time.monotonic()
+        for _ in range(3):
+            await app.aenqueue("t", delay=0.3)
+        await await_for(lambda: len(began) == 3, seconds=10)
+
+    assert began[0] - sent >= 0.3
+
+
+async def test_it_looks_twice_after_it_came_to_wait_and_then_sleeps() -> None:
+    transport = FakeTransport({TransactionsEnded: lambda _: True})
+    wakeups = sleeping(transport)
+
+    async with asyncio.timeout(5):
+        # It says that it waits, and everything is looked at again at once.
+        await wakeups.pause()
+        for _ in range(3):
+            await wakeups.pause()
+        pausing = asyncio.create_task(wakeups.pause())
+        await asyncio.sleep(0)
+        assert not pausing.done()
+        wakeups.wake()
+        await pausing
+
+    assert len(transport.of(WaitForTasks)) == 1
+    assert len(transport.of(TransactionsEnded)) == 3
+
+
+async def test_a_wake_that_comes_during_a_look_is_not_lost() -> None:
+    wakeups = sleeping(FakeTransport())
+    async with asyncio.timeout(5):
+        for _ in range(4):
+            await wakeups.pause()
+        wakeups.wake()
+        await wakeups.pause()
+
+
+async def test_a_busy_worker_wants_no_wakeups_and_says_so_once() -> None:
+    transport = FakeTransport()
+    wakeups = sleeping(transport)
+
+    await wakeups.busy()
+    await wakeups.pause()
+    await wakeups.busy()
+    await wakeups.busy()
+
+    assert len(transport.of(StopWaiting)) == 1
+
+
+@pytest.mark.parametrize("listening", [True, False])
+async def test_pauses_end_when_the_poll_is_due(listening: bool) -> None:
+    transport = FakeTransport({TransactionsEnded: lambda _: False})
+    wakeups = sleeping(transport, poll_seconds=0.01, is_listening=listening)
+
+    async with asyncio.timeout(10):
+        for _ in range(20):
+            await wakeups.pause()
+
+    assert len(transport.of(WaitForTasks)) == (1 if listening else 0)
+
+
+def sleeping(
+    transport: FakeTransport, *, poll_seconds: float = 600.0, is_listening: bool = True
+) -> Wakeups:
+    return Wakeups(
+        transport,
+        instance="00000000-0000-0000-0000-000000000000",
+        queues=("default",),
+        poll_seconds=poll_seconds,
+        poll_seconds_listening=poll_seconds,
+        is_listening=lambda: is_listening,
+    )

@@ -55,7 +55,7 @@ def refused(tx: Any, *, instead: str = "") -> TypeError:
 
     *instead* is code that gets one out of it.
     """
-    kind: type[Any] = type(tx)
+    kind: Any = tx.__class__
     advice = f"; take one out of it: `{instead}: ...`" if instead else ""
     return TypeError(
         f"tx={kind.__module__}.{kind.__qualname__}: expected an open psycopg Connection,"

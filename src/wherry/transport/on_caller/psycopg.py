@@ -23,9 +23,9 @@ def caller(tx: Any) -> Caller:
     """Return the caller for a psycopg connection or cursor."""
     connection = getattr(tx, "connection", tx)
     if isinstance(connection, psycopg.Connection):
-        return Blocking(cast("psycopg.Connection[Any]", connection))
+        return Blocking(cast("Any", connection))
     if isinstance(connection, psycopg.AsyncConnection):
-        return Awaited(cast("psycopg.AsyncConnection[Any]", connection))
+        return Awaited(cast("Any", connection))
     if isinstance(tx, ConnectionPool):
         raise refused(tx, instead="with pool.connection() as connection")
     if isinstance(tx, AsyncConnectionPool):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Answer
+from tests.cli.conftest import Answer, Running
 from wherry import App, State
 from wherry.cli import bulk, selecting
 from wherry.cli.tasks import requeuing
@@ -267,6 +268,20 @@ def test_many_tasks_are_worked_on_in_pages_each_once(cli: Cli, app: App, dead: D
     assert answer.json["answers"] == {"queued": 1203}
     assert again.json["tasks"] == 0
     assert app.list_queues()[0].ready == 1203
+
+
+def test_two_operators_at_once_requeue_each_task_once(
+    started: Callable[..., Running], app: App, dsn: str, dead: Dead
+) -> None:
+    """CLI-08."""
+    dead(1500)
+
+    operators = [started("dead", "requeue", "--all", "--yes", "--json", "--dsn", dsn) for _ in "ab"]
+
+    assert [operator.end() for operator in operators] == [0, 0]
+    answers = [json.loads(operator.out)["answers"] for operator in operators]
+    assert sum(answer.get("queued", 0) for answer in answers) == 1500
+    assert app.list_queues()[0].ready == 1500
 
 
 def test_a_rate_spreads_the_tasks_over_time(cli: Cli, dead: Dead) -> None:

@@ -30,9 +30,11 @@ class Terminal:
     def __init__(self, *args: str, columns: int = 100) -> None:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        # Whatever size the terminal has that the tests run in.
+        env = {name: os.environ[name] for name in os.environ.keys() - {"COLUMNS", "LINES"}}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "wherry", *args],
-            env={**os.environ, "TERM": "xterm-256color"},
+            env={**env, "TERM": "xterm-256color"},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -81,6 +81,9 @@ def stop_with(fd: int) -> None:
 
     def watch() -> None:
         with suppress(OSError):
+            # Of no use to the programs that handlers start.
+            os.set_inheritable(fd, False)
+        with suppress(OSError):
             while os.read(fd, 1):
                 pass
         os.kill(os.getpid(), signal.SIGTERM)

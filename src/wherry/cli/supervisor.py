@@ -113,7 +113,7 @@ class Supervisor:
                     self._stop()
                 return
             first = False
-            deaths = 1 if monotonic() - began_at > _HEALTHY_SECONDS else deaths + 1
+            deaths = 0 if monotonic() - began_at > _HEALTHY_SECONDS else deaths + 1
             pause = pause_seconds(deaths) * random.uniform(0.5, 1.0)
             log.warning("worker %d %s; starting another in %.1f s", place, _how(code), pause)
             with suppress(TimeoutError):

@@ -29,7 +29,9 @@ begin
         continue when to_regclass(format('%I.%I', home, name)) is not null;
         begin
             execute format('create table %I.%I (like %I.finished including defaults including constraints)', home, name, home);
-            -- What was finished before anybody made this day.
+            -- What was finished before anybody made this day. From here on nothing more may arrive there:
+            -- a single late row would refuse the new partition, and under load there always is one.
+            execute format('lock table %I.finished_default in access exclusive mode', home);
             execute format(
                 'with late as (delete from %I.finished_default where keep_until >= %L and keep_until < %L returning *)'
                 ' insert into %I.%I select * from late',
@@ -47,6 +49,8 @@ $$;
 
 -- Forget what retention no longer asks for: one partition whose day is over, with the attempts and
 -- keys of its tasks, at most *batch* rows of each a call. Returns whether there is more to do.
+-- Rows that somebody else has locked (a task that is being requeued, a key that is being taken over) are
+-- left for the next call, and the partition with them.
 -- A plain DROP behind an idle reader stalled every completion for as long as the reader sat there, and
 -- DETACH CONCURRENTLY cannot run for a worker without DDL rights: so the drop waits 50 ms at most.
 create function wherry.drop_past_days(batch integer) returns boolean
@@ -62,6 +66,7 @@ declare
     past text;
     counted bigint;
     touched bigint := 0;
+    held boolean;
 begin
     if not pg_try_advisory_xact_lock(hashtext('wherry.drop_past_days'), hashtext(home)) then
         return false;
@@ -77,35 +82,47 @@ begin
               order by c.relname
               limit 1);
     if past is null then
-        with old as materialized (
-            delete from wherry.finished_default f
-             where f.ctid = any (array(select d.ctid from wherry.finished_default d
-                                        where d.keep_until < wherry.now() limit batch for update skip locked))
-            returning f.id, f.queue, f.key
-        ), forgotten as (
-            delete from wherry.attempt a using old where a.task_id = old.id and a.queue = old.queue
-        ), freed as (
-            delete from wherry.key k using old where k.queue = old.queue and k.key = old.key and k.task_id = old.id
-        )
-        select count(*) into touched from old;
-        return touched = batch;
+        begin
+            with old as materialized (
+                delete from wherry.finished_default f
+                 where f.ctid = any (array(select d.ctid from wherry.finished_default d
+                                            where d.keep_until < wherry.now() limit batch for update skip locked))
+                returning f.id, f.queue, f.key
+            ), forgotten as (
+                delete from wherry.attempt a using old where a.task_id = old.id and a.queue = old.queue
+            ), freed as (
+                delete from wherry.key k using old where k.queue = old.queue and k.key = old.key and k.task_id = old.id
+            )
+            select count(*) into touched from old;
+            return touched = batch;
+        exception when lock_not_available then
+            return false;
+        end;
     end if;
+    -- Locking the finished rows too keeps a requeue from bringing a task back between look and delete.
     execute format(
         'with old as materialized (select a.task_id, a.queue, a.token from %I.attempt a'
-        ' join %I.%I f on f.id = a.task_id and f.queue = a.queue limit $1)'
+        ' join %I.%I f on f.id = a.task_id and f.queue = a.queue limit $1 for update skip locked)'
         ' delete from %I.attempt a using old where a.task_id = old.task_id and a.queue = old.queue and a.token = old.token',
         home, home, past, home) using batch;
     get diagnostics counted = row_count;
     touched := touched + counted;
     execute format(
         'with old as materialized (select k.queue, k.key, k.task_id from %I.key k'
-        ' join %I.%I f on f.queue = k.queue and f.key = k.key and f.id = k.task_id limit $1)'
+        ' join %I.%I f on f.queue = k.queue and f.key = k.key and f.id = k.task_id limit $1 for update skip locked)'
         ' delete from %I.key k using old where k.queue = old.queue and k.key = old.key and k.task_id = old.task_id',
         home, home, past, home) using batch;
     get diagnostics counted = row_count;
     touched := touched + counted;
     if touched > 0 then
         return true;
+    end if;
+    execute format(
+        'select exists (select from %I.attempt a join %I.%I f on f.id = a.task_id and f.queue = a.queue)'
+        ' or exists (select from %I.key k join %I.%I f on f.queue = k.queue and f.key = k.key and f.id = k.task_id)',
+        home, home, past, home, home, past) into held;
+    if held then
+        return false;
     end if;
     begin
         execute format('drop table %I.%I', home, past);

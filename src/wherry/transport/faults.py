@@ -44,6 +44,9 @@ def fault_of(error: BaseException) -> Fault:
     """Say what kind of trouble *error* is."""
     if isinstance(error, _TRANSIENT):
         return Fault.TRANSIENT
+    if isinstance(error, errors.CheckViolation) and error.diag.constraint_name is None:
+        # A row on its way into a partition, whose bounds changed meanwhile (0002_days.sql).
+        return Fault.TRANSIENT
     if isinstance(error, _LOST):
         return Fault.LOST
     if isinstance(error, psycopg.Error) and error.sqlstate is not None:

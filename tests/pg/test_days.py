@@ -1,4 +1,4 @@
-"""The days of finished tasks: made ahead, dropped when over, and never in the way of a completion."""
+"""The days of finished tasks: made ahead, dropped when over, never in the way of a completion."""
 
 from __future__ import annotations
 

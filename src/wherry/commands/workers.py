@@ -60,14 +60,17 @@ class ForgetWorkers(Command[int]):
 
 @dataclass(frozen=True, slots=True)
 class WaitForTasks(Command[int]):
-    """Ask for wake-ups. Answers the horizon: what began before it may not have seen us waiting."""
+    """Ask for wake-ups. Answers the horizon: what began before it may not have seen us waiting.
+
+    Two transactions: the horizon counts only once the mark can be seen by others.
+    """
 
     instance: str
     queues: tuple[str, ...]
     wait_seconds: float
 
     def answer(self) -> Answer[int]:
-        rows = yield Statement(
+        yield Statement(
             "workers/wait_for_tasks",
             {
                 "instance": self.instance,
@@ -75,7 +78,8 @@ class WaitForTasks(Command[int]):
                 "wait_seconds": self.wait_seconds,
             },
         )
-        return int(rows[0][0])
+        [[horizon]] = yield Statement("workers/draw_horizon", {})
+        return int(horizon)
 
 
 @dataclass(frozen=True, slots=True)

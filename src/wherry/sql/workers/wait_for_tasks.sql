@@ -1,16 +1,12 @@
 -- An idle worker makes itself known: from now on an enqueue for its queues notifies.
 -- takes:   instance uuid, queues text[] ('' stands for every queue), wait_seconds double precision
--- returns: horizon: a transaction that began before it may have missed us (transactions_ended.sql tells)
+-- returns: queue
 -- locks:   the worker's own rows
 -- index:   waiting_pkey
-with known as (
-    insert into wherry.waiting (queue, instance, expires_at)
-    select q.queue, :instance::uuid, wherry.now() + :wait_seconds::double precision * interval '1 second'
-      from unnest(:queues::text[]) as q (queue)
-     order by q.queue
-        on conflict (queue, instance) do update
-       set expires_at = excluded.expires_at
-    returning waiting.queue
-)
-select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as horizon,
-       (select count(*) from known) as queues
+insert into wherry.waiting (queue, instance, expires_at)
+select q.queue, :instance::uuid, wherry.now() + :wait_seconds::double precision * interval '1 second'
+  from unnest(:queues::text[]) as q (queue)
+ order by q.queue
+    on conflict (queue, instance) do update
+   set expires_at = excluded.expires_at
+returning waiting.queue

@@ -12,17 +12,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from wherry import config
 from wherry.commands.base import Answer, Command, Statement
-from wherry.domain.lease import Lease, Reported
+from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.errors import LeaseLost
 
 _O = TypeVar("_O", Completed, Failed, GivenBack)
-# Task, token and lease id: after a crash a token may repeat, a lease id never.
-_Fence: TypeAlias = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,18 +224,17 @@ def _of_state(state: str) -> Reported:
     return Reported.REQUEUED if state == "queued" else Reported(state)
 
 
-def _firsts(outcomes: Sequence[_O]) -> dict[_Fence, _O]:
+def _firsts(outcomes: Sequence[_O]) -> dict[Fence, _O]:
     """Return the first outcome of each lease: what the same call says of it later is too late."""
-    firsts: dict[_Fence, _O] = {}
+    firsts: dict[Fence, _O] = {}
     for outcome in outcomes:
-        lease = outcome.lease
-        firsts.setdefault((lease.id, lease.token, lease.lease_id), outcome)
+        firsts.setdefault(outcome.lease.fence, outcome)
     return firsts
 
 
 def _settled(
     outcomes: Sequence[_O],
-    firsts: dict[_Fence, _O],
+    firsts: dict[Fence, _O],
     done: Iterable[tuple[int, Reported]],
     *,
     verb: str,
@@ -265,10 +262,10 @@ def _settled(
     return list(_in_turn(outcomes, dict(zip(firsts, known, strict=True))))
 
 
-def _in_turn(outcomes: Sequence[_O], answers: dict[_Fence, Reported]) -> Iterable[Reported]:
-    seen: set[_Fence] = set()
+def _in_turn(outcomes: Sequence[_O], answers: dict[Fence, Reported]) -> Iterable[Reported]:
+    seen: set[Fence] = set()
     for outcome in outcomes:
-        fence = (outcome.lease.id, outcome.lease.token, outcome.lease.lease_id)
+        fence = outcome.lease.fence
         again = fence in seen and answers[fence] not in (Reported.LOST, Reported.BUSY)
         yield Reported.ALREADY_DONE if again else answers[fence]
         seen.add(fence)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 from wherry.domain.stored import decode
 
@@ -33,6 +33,11 @@ class Reported(StrEnum):
     CANCEL_REQUESTED = "cancel_requested"
 
 
+# Task, token and lease id: what a report must match. All three, since leases are committed without
+# waiting for the disk: after a crash a token can come again, a lease id cannot.
+Fence: TypeAlias = tuple[int, int, str]
+
+
 class Lease:
     """One leased task. `deadline` moves when a heartbeat is answered; nothing else changes.
 
@@ -43,6 +48,7 @@ class Lease:
         "attempt",
         "created_at",
         "deadline",
+        "fence",
         "headers_text",
         "id",
         "key",
@@ -108,6 +114,7 @@ class Lease:
         self.last_error = last_error
         self.snoozes = snoozes
         self.deadline = deadline
+        self.fence: Fence = (id, token, lease_id)
 
     @property
     def remaining(self) -> float:

@@ -18,7 +18,7 @@ from wherry.app.app import App
 from wherry.commands.base import Command
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks, LeaseTasks
 from wherry.commands.queues import ListReadyQueues
-from wherry.domain.lease import Lease, Reported
+from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
 from wherry.domain.task import Task
 from wherry.errors import BlockingInLoop, DecodeError, HandlerError
@@ -218,7 +218,7 @@ class Manual:
         slot = asyncio.create_task(runner.run(lease), name=f"task {lease.id}")
         seconds = LEASE_SECONDS if lease.timeout_seconds is None else lease.timeout_seconds
         alarm = asyncio.get_running_loop().call_later(
-            seconds, _time_out, runner, (lease.id, lease.token)
+            seconds, _time_out, runner, lease.fence
         )
         try:
             outcome = await slot
@@ -300,7 +300,7 @@ def manual(app: App, dsn: str | None = None) -> Manual:
     return Manual(app, dsn)
 
 
-def _time_out(runner: Runner, fence: tuple[int, int]) -> None:
+def _time_out(runner: Runner, fence: Fence) -> None:
     attempt = runner.running.get(fence)
     if attempt is not None:
         attempt.stop(Reason.TIMEOUT)

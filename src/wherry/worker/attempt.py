@@ -20,14 +20,13 @@ from time import monotonic
 from typing import Any
 
 from wherry.domain.failure import describe, type_name
-from wherry.domain.lease import Lease
+from wherry.domain.lease import Fence, Lease
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome, judge, retry
 from wherry.errors import Cancel, DecodeError, HandlerError, InvalidTask
 from wherry.tasks.payload import encode_result
 from wherry.tasks.registry import Registry
 from wherry.tasks.task import TaskType
 from wherry.worker.context import Context, Queue, enter
-from wherry.worker.held import Fence
 from wherry.worker.threads import Threads
 
 log = logging.getLogger("wherry.worker")
@@ -128,23 +127,23 @@ class Runner:
             # A worker that is newer or older may take it: retried, by policy.
             return _judged(bad, lease, task_type)
         attempt = Attempt(Context(self._app, lease), lease)
-        fence = (lease.id, lease.token)
+        fence = lease.fence
         self.running[fence] = attempt
         error: BaseException | None = None
         value: Any = None
         try:
-            error, value = await self._handle(task_type, attempt, arguments)
-        except BaseException as raised:  # noqa: BLE001 - the border around every handler
-            error = raised
-        finally:
-            del self.running[fence]
-        try:
+            try:
+                error, value = await self._handle(task_type, attempt, arguments)
+            except BaseException as raised:  # noqa: BLE001 - the border around every handler
+                error = raised
             if attempt.slot is not None and attempt.slot.cancelling():
                 await _absorb(attempt.slot)
             if error is not None:
                 return self._after_error(error, attempt, task_type)
             return _after_return(value, attempt, task_type)
         finally:
+            # Not before: a worker ends when nothing runs and nothing waits to be reported.
+            del self.running[fence]
             # The error holds its frames, and this frame the error: without this only the garbage
             # collector would let go of what the handler held.
             error = value = None

@@ -8,15 +8,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from typing import TypeAlias
 
-from wherry.domain.lease import Lease
-
-Fence: TypeAlias = tuple[int, int]
+from wherry.domain.lease import Fence, Lease
 
 
 class Held:
-    """Leases by (task id, token), and how many of each batch are outstanding."""
+    """Leases by fence, and how many of each batch are outstanding."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,14 +24,14 @@ class Held:
         """Hold leases that have just arrived."""
         with self._lock:
             for lease in leases:
-                self._leases[lease.id, lease.token] = lease
+                self._leases[lease.fence] = lease
                 self._batches[lease.lease_id] += 1
 
     def drop(self, leases: Iterable[Lease]) -> None:
         """Let go of leases that were settled or lost."""
         with self._lock:
             for lease in leases:
-                if self._leases.pop((lease.id, lease.token), None) is not None:
+                if self._leases.pop(lease.fence, None) is not None:
                     self._batches[lease.lease_id] -= 1
                     if not self._batches[lease.lease_id]:
                         del self._batches[lease.lease_id]

@@ -19,11 +19,11 @@ from typing import Any
 from wherry.commands.base import Command
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks
 from wherry.domain.failure import Failure, type_name
-from wherry.domain.lease import Lease, Reported
+from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_refusal, is_trouble
-from wherry.worker.held import Fence, Held
+from wherry.worker.held import Held
 
 log = logging.getLogger("wherry.worker")
 
@@ -56,11 +56,11 @@ class Reporter:
 
     def unsent(self) -> list[int]:
         """Return the ids of the tasks whose outcomes are not known to be stored."""
-        return sorted(id_ for id_, _ in self._unsettled)
+        return sorted(id_ for id_, *_ in self._unsettled)
 
     def put(self, outcome: Outcome) -> None:
         """Have an outcome reported."""
-        self._unsettled[_fence(outcome)] = outcome
+        self._unsettled[outcome.lease.fence] = outcome
         self._waiting.append(outcome)
         self._some.set()
         if len(self._waiting) > _MOST_WAITING:
@@ -103,7 +103,7 @@ class Reporter:
             if batch:
                 # Sending failed: what is left goes first next time.
                 left = self._unsettled.keys() - self._held_up
-                self._waiting.extendleft(o for o in reversed(batch) if _fence(o) in left)
+                self._waiting.extendleft(o for o in reversed(batch) if o.lease.fence in left)
             if len(self._waiting) <= _MOST_WAITING:
                 self._room.set()
 
@@ -124,7 +124,7 @@ class Reporter:
                 busy.append(outcome)
             else:
                 settled.append(outcome.lease)
-                del self._unsettled[_fence(outcome)]
+                del self._unsettled[outcome.lease.fence]
                 self._told(outcome, answer)
         self._held.drop(settled)
         self._wait_for_locks(busy)
@@ -139,7 +139,7 @@ class Reporter:
         plain = _plainer(outcome, error)
         if plain is None:
             log.error("the outcome of task %s cannot be stored: %s", outcome.lease.id, error)
-            del self._unsettled[_fence(outcome)]
+            del self._unsettled[outcome.lease.fence]
             self._held.drop([outcome.lease])
             return
         await self._send([plain])
@@ -149,18 +149,14 @@ class Reporter:
         if not busy:
             self._busy_pause = _BUSY_PAUSE
             return
-        self._held_up.update(map(_fence, busy))
+        self._held_up.update(o.lease.fence for o in busy)
         asyncio.get_running_loop().call_later(self._busy_pause, self._again, busy)
         self._busy_pause = min(self._busy_pause * 2, 1.0)
 
     def _again(self, outcomes: list[Outcome]) -> None:
-        self._held_up.difference_update(map(_fence, outcomes))
+        self._held_up.difference_update(o.lease.fence for o in outcomes)
         self._waiting.extend(outcomes)
         self._some.set()
-
-
-def _fence(outcome: Outcome) -> Fence:
-    return outcome.lease.id, outcome.lease.token
 
 
 def _command(outcomes: Sequence[Any], closed: tuple[str, ...]) -> Command[list[Reported]]:

@@ -13,8 +13,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from time import monotonic
 
+from wherry.domain.lease import Fence
 from wherry.worker.attempt import Attempt, Reason
-from wherry.worker.held import Fence, Held
+from wherry.worker.held import Held
 
 log = logging.getLogger("wherry.worker")
 

@@ -22,7 +22,7 @@ from wherry.commands.leases import LeaseTasks
 from wherry.commands.maintenance import PromoteTasks
 from wherry.commands.queues import ListReadyQueues
 from wherry.config import WorkerSettings
-from wherry.domain.lease import Lease, Reported
+from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import GivenBack, Outcome
 from wherry.errors import Unavailable
 from wherry.tasks.registry import Registry
@@ -30,7 +30,7 @@ from wherry.transport.base import Transport
 from wherry.worker.answers import log_answer
 from wherry.worker.attempt import Reason, Runner
 from wherry.worker.context import Queue
-from wherry.worker.held import Fence, Held
+from wherry.worker.held import Held
 from wherry.worker.intake import Pace, Wanted, wanted
 from wherry.worker.keeper import News
 from wherry.worker.reporter import Reporter
@@ -159,17 +159,16 @@ class Worker:
             self.held.drop([lease])
             # Should it still be waiting for a slot, it will see that its time is over.
             lease.deadline = 0.0
-            attempt = self._runner.running.get((lease.id, lease.token))
+            attempt = self._runner.running.get(lease.fence)
             # Once it is completing in a transaction, a lease that is gone is no news: it committed.
             if attempt is None or attempt.reason is Reason.LOST or attempt.context.completing:
                 continue
             log.warning("task %s: its lease is lost, its handler is told to stop", lease.id)
             attempt.stop(Reason.LOST)
         for lease in news.canceled:
-            fence = (lease.id, lease.token)
-            attempt = self._runner.running.get(fence)
+            attempt = self._runner.running.get(lease.fence)
             if attempt is None:
-                self._cancel_asked.add(fence)
+                self._cancel_asked.add(lease.fence)
             elif attempt.reason is None:
                 attempt.stop(Reason.CANCEL)
 
@@ -271,7 +270,7 @@ class Worker:
         while not self._ended:
             lease = await self._buffer.get()
             self._took_at = began_at = monotonic()
-            if self._stopping.is_set() or (lease.id, lease.token) in self._cancel_asked:
+            if self._stopping.is_set() or lease.fence in self._cancel_asked:
                 outcome: Outcome | None = GivenBack(lease, "release")
             else:
                 outcome = await self._runner.run(lease)
@@ -287,7 +286,7 @@ class Worker:
         return self._me is not None and self._me.cancelling() > 0
 
     def _told(self, outcome: Outcome, answer: Reported) -> None:
-        self._cancel_asked.discard((outcome.lease.id, outcome.lease.token))
+        self._cancel_asked.discard(outcome.lease.fence)
         self.summary.answers[answer] += 1
         self._moved.set()
         log_answer(outcome, answer)
@@ -325,7 +324,10 @@ class Worker:
 
     async def _settle_all(self) -> None:
         """Let handlers finish in the time there is, interrupt the rest, and report everything."""
-        if self._parts["reporter"].done():
+        reporter = self._parts["reporter"]
+        if reporter.done() or reporter.cancelling():
+            # It ended by a mistake, or with the loop: another one sends what is left.
+            await asyncio.wait([reporter], timeout=CLEAN_UP_SECONDS)
             self._parts["reporter"] = asyncio.create_task(self._reporter.run(), name="reporter")
         await self._settled(self.settings.shutdown_timeout.total_seconds(), unless_hurried=True)
         self._parts["intake"].cancel()

@@ -1,4 +1,4 @@
-"""Leases commit without waiting for the disk: after a crash of the server a token can come again."""
+"""Leases commit without waiting for the disk: after a crash a token can come again."""
 
 from __future__ import annotations
 

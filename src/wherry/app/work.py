@@ -186,15 +186,16 @@ async def run_worker(
         if settings.listen:
             services.append(asyncio.create_task(listener.run(), name="listener"))
         keeper.start()
-        log.info(
-            "worker %s: %d slots, queues %s, %d types",
-            name,
-            settings.concurrency,
-            "*" if served is None else ", ".join(served),
-            len(app.registry),
-        )
         try:
             with handled(stop=worker.stop, hurry=worker.hurry) if signals else nullcontext():
+                # Whoever reads this may send a signal right away: it is handled by now.
+                log.info(
+                    "worker %s: %d slots, queues %s, %d types",
+                    name,
+                    settings.concurrency,
+                    "*" if served is None else ", ".join(served),
+                    len(app.registry),
+                )
                 return await _drained(worker, services)
         finally:
             keeper.stop()

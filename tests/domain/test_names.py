@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wherry.domain.names import quote_body, quote_identifier, quote_literal, render_schema
+from wherry.errors import ConfigError
 
 HOSTILE = "a\"; drop table t; --'$$%s :name\\ ü"
 
@@ -88,7 +89,7 @@ def test_a_body_gets_a_tag_that_it_does_not_hold_nor_make_with_its_last_sign() -
     [("", "empty"), ("a\0b", "NUL"), ("ü" * 32, "64 bytes"), ("\ud800", "not valid unicode")],
 )
 def test_a_schema_name_that_postgresql_cannot_keep_is_refused(schema: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+    with pytest.raises(ConfigError, match=complaint):
         render_schema("select wherry.now()", schema)
 
 

@@ -10,6 +10,7 @@ from psycopg import sql
 
 from tests.migrations.support import value
 from wherry import migrations
+from wherry.errors import ConfigError
 
 HOSTILE = [
     "x'; drop table public.bystander; --",
@@ -82,9 +83,9 @@ def test_a_name_that_postgresql_would_change_is_refused_before_connecting(
     nowhere = "host=/nonexistent"
 
     for call in (migrations.migrate, migrations.dry_run, migrations.status, migrations.check):
-        with pytest.raises(ValueError, match=complaint):
+        with pytest.raises(ConfigError, match=complaint):
             call(nowhere, schema=schema)
-    with pytest.raises(ValueError, match=complaint):
+    with pytest.raises(ConfigError, match=complaint):
         migrations.sql(schema=schema)
 
 

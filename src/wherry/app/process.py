@@ -20,6 +20,7 @@ from wherry.app.ids import TaskIds
 from wherry.commands.base import Command
 from wherry.config import DEFAULT_SCHEMA, DSN_VARIABLE, PoolSettings
 from wherry.domain.names import check_schema
+from wherry.dsn import read_dsn
 from wherry.errors import BlockingInLoop, ConfigError, DSNMissing
 from wherry.migrations import migrate
 from wherry.tasks.task import AMBIENT
@@ -43,10 +44,7 @@ class Process:
         pool_size: int = 10,
         pool_timeout: timedelta | float = 10.0,
     ) -> None:
-        try:
-            self.schema = check_schema(schema)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        self.schema = check_schema(schema)
         if not 1 <= pool_size <= 1000:
             raise ConfigError(f"pool_size={pool_size}: give a number from 1 to 1000")
         if not isinstance(pool_timeout, timedelta):
@@ -65,14 +63,18 @@ class Process:
 
     @property
     def dsn(self) -> str:
-        """The real DSN. `embedded:` starts its server, and migrates it, at first use."""
+        """The real DSN. `embedded:` starts its server, and migrates it, at first use.
+
+        Raises DSNMissing, or ConfigError for a text that is no DSN.
+        """
         with self._lock:
             if self._real_dsn is None:
                 given = self._given_dsn or os.environ.get(DSN_VARIABLE)
                 if not given:
                     raise DSNMissing
-                home = embedded.parse(given)
+                home = embedded.parse(given) if isinstance(given, str) else None
                 if home is None:
+                    read_dsn(given)
                     self._real_dsn = given
                 else:
                     self._embedded = embedded.acquire(home)

@@ -43,7 +43,10 @@ def load_app(name: str) -> App:
 
 
 def has_dsn(app: App) -> bool:
-    """Whether the App's argument or the environment names a database; `embedded:` is started."""
+    """Whether the App's argument or the environment names a database; `embedded:` is started.
+
+    Raises ConfigError for a DSN that cannot be read.
+    """
     try:
         return bool(app.dsn)
     except DSNMissing:

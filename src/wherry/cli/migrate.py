@@ -13,12 +13,11 @@ import click
 
 from wherry.cli import values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
-from wherry.cli.opened import log_for_people, named_dsn, readable
+from wherry.cli.opened import log_for_people, named_dsn
 from wherry.cli.output import Column, Output, write_out
 from wherry.cli.text import count, moment, span
 from wherry.config import DEFAULT_SCHEMA
 from wherry.domain.names import check_schema
-from wherry.errors import ConfigError
 
 if TYPE_CHECKING:
     from wherry.migrations import Applied
@@ -80,7 +79,7 @@ def migrate(
         raise click.UsageError("--after belongs to --sql")
     if asked.as_json and (as_script or grants):
         raise click.UsageError("what --sql and --grants print is SQL: leave --json out")
-    schema = _checked(asked.schema or DEFAULT_SCHEMA)
+    schema = check_schema(asked.schema or DEFAULT_SCHEMA)
     out = Output(asked)
     if as_script:
         from wherry.migrations import sql
@@ -100,7 +99,7 @@ def _database(asked: Asked) -> Generator[str, None, None]:
     from wherry import embedded
 
     log_for_people(asked)
-    dsn = readable(named_dsn(asked))
+    dsn = named_dsn(asked)
     home = embedded.parse(dsn)
     if home is None:
         yield dsn
@@ -184,10 +183,3 @@ def _print_grants(schema: str, asked: tuple[str, ...]) -> None:
                 raise click.BadParameter(f"{grant!r}: write {known}", param_hint="--grants")
             roles[kind].append(role)
     write_out(grants(schema=schema, **roles))
-
-
-def _checked(schema: str) -> str:
-    try:
-        return check_schema(schema)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None

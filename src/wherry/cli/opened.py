@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from wherry.cli.asked import Asked
 from wherry.cli.output import Output
 from wherry.config import DEFAULT_SCHEMA, DSN_VARIABLE
-from wherry.errors import ConfigError, DSNMissing
+from wherry.errors import DSNMissing
 
 if TYPE_CHECKING:
     from wherry.app.app import App
@@ -44,22 +44,6 @@ def joined(asked: Asked) -> str:
     return dsn
 
 
-def readable(dsn: str) -> str:
-    """Return *dsn* if it is one. Raises ConfigError without repeating what may hold a password."""
-    from psycopg import ProgrammingError
-    from psycopg.conninfo import conninfo_to_dict
-
-    if not dsn.startswith(EMBEDDED):
-        try:
-            conninfo_to_dict(dsn)
-        except ProgrammingError:
-            raise ConfigError(
-                "the DSN cannot be read: write postgresql://user@host/database, or"
-                " 'host=… dbname=…', or embedded:"
-            ) from None
-    return dsn
-
-
 def log_for_people(asked: Asked) -> None:
     """Log what goes wrong, and with -v more, if this process is ours."""
     if asked.owns_process:
@@ -76,8 +60,7 @@ def opened(asked: Asked) -> Generator[App, None, None]:
 
     log_for_people(asked)
     schema = asked.schema or DEFAULT_SCHEMA
-    dsn = readable(named_dsn(asked))
-    with App(dsn, schema=schema, pool_size=2, pool_timeout=_PATIENCE_SECONDS) as app:
+    with App(named_dsn(asked), schema=schema, pool_size=2, pool_timeout=_PATIENCE_SECONDS) as app:
         # One query on a connection of its own: it tells at once what is wrong, and how.
         check(app.dsn, schema=app.schema)
         yield app

@@ -12,9 +12,8 @@ from wherry.cli import logs, running, values
 from wherry.cli.asked import Asked, with_database, with_verbosity
 from wherry.cli.entry import exit_code
 from wherry.cli.loading import has_dsn, load_app
-from wherry.cli.opened import EMBEDDED, joined, readable
+from wherry.cli.opened import EMBEDDED, joined
 from wherry.domain.names import check_schema
-from wherry.errors import ConfigError
 
 if TYPE_CHECKING:
     from wherry.app.app import App
@@ -152,15 +151,11 @@ def joining(asked: Asked) -> str:
 def place(app: App, asked: Asked, *, otherwise: Callable[[Asked], str]) -> None:
     """Give the App the schema and database asked for; *otherwise* names a database if none is."""
     if asked.schema is not None:
-        try:
-            app.schema = check_schema(asked.schema)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        app.schema = check_schema(asked.schema)
     if asked.dsn is not None:
-        app.dsn = readable(asked.dsn)
+        app.dsn = asked.dsn
     if not has_dsn(app):
         app.dsn = otherwise(asked)
-    readable(app.dsn)
 
 
 def finish(asked: Asked, app: App, wanted: running.Run) -> None:

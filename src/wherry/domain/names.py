@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 
-LONGEST_NAME_BYTES = 63
+from wherry.errors import ConfigError
+
+LONGEST_IDENTIFIER_BYTES = 63
 
 # In the order in which PostgreSQL's own scanner tries them. An unfinished literal or comment runs
 # to the end of the text, so that nothing behind it is taken for code.
@@ -32,23 +34,25 @@ _TOKEN = re.compile(
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
-def check_schema(schema: str) -> str:
-    """Return *schema* if PostgreSQL can keep it whole, else raise ValueError.
+def check_schema(schema: object) -> str:
+    """Return *schema* if PostgreSQL can keep it whole, else raise ConfigError.
 
     PostgreSQL cuts longer names without an error, and then two schemas could be one.
     """
+    if not isinstance(schema, str):
+        raise ConfigError(f"the schema name must be a string, not {type(schema).__name__}")
     if not schema:
-        raise ValueError("the schema name is empty: give it at least one character")
+        raise ConfigError("the schema name is empty: give it at least one character")
     if "\0" in schema:
-        raise ValueError(f"the schema name {schema!r} holds a NUL, which PostgreSQL cannot store")
+        raise ConfigError(f"the schema name {schema!r} holds a NUL, which PostgreSQL cannot store")
     try:
         length_bytes = len(schema.encode())
     except UnicodeEncodeError:
-        raise ValueError(f"the schema name {schema!r} is not valid unicode") from None
-    if length_bytes > LONGEST_NAME_BYTES:
-        raise ValueError(
+        raise ConfigError(f"the schema name {schema!r} is not valid unicode") from None
+    if length_bytes > LONGEST_IDENTIFIER_BYTES:
+        raise ConfigError(
             f"the schema name {schema!r} is {length_bytes} bytes long;"
-            f" PostgreSQL keeps {LONGEST_NAME_BYTES}: shorten it"
+            f" PostgreSQL keeps {LONGEST_IDENTIFIER_BYTES}: shorten it"
         )
     return schema
 
@@ -84,7 +88,7 @@ def render_schema(sql: str, schema: str) -> str:
     """Return *sql* with each qualifier `wherry.` naming *schema* instead, quoted.
 
     A `%` or `:` in the schema's name stays single: whoever sends the text with a driver's
-    parameters escapes for that driver. Raises ValueError for a name PostgreSQL cannot keep.
+    parameters escapes for that driver. Raises ConfigError for a name PostgreSQL cannot keep.
     """
     return _render(sql, quote_identifier(check_schema(schema)) + ".")
 
@@ -99,9 +103,6 @@ def _render(sql: str, qualifier: str) -> str:
             done = found.end()
         elif found["qualifier"]:
             parts.append(qualifier)
-            done = found.end()
-        elif found["relation"]:
-            parts.append(quote_literal(qualifier + found["relation"]))
             done = found.end()
         elif tag := found["dollar"]:
             closing = sql.find(tag, found.end())

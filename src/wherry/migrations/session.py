@@ -17,11 +17,12 @@ from datetime import timedelta
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from wherry.config import PoolSettings
-from wherry.errors import ConfigError, MigrationError, ReadOnly, Unavailable
+from wherry.dsn import read_dsn
+from wherry.errors import MigrationError, ReadOnly, Unavailable
 from wherry.migrations.records import rows
 
 Connection = psycopg.Connection[Any]
@@ -116,10 +117,7 @@ def _silence_named() -> Generator[None, None, None]:
 
 def _connect(dsn: str) -> Connection:
     bounds = PoolSettings()
-    try:
-        given = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError as error:
-        raise ConfigError(f"the DSN cannot be read: {one_line(error)}") from error
+    given = read_dsn(dsn)
     wanted: dict[str, Any] = {
         "application_name": "wherry migrate",
         "client_encoding": "UTF8",

@@ -9,9 +9,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from wherry.config import PoolSettings
+from wherry.dsn import read_dsn
 
 # A plan made while the tables were empty must not survive a bulk load: walking an index is always
 # right for our statements. The other three keep a role's own settings from failing a command
@@ -31,8 +32,11 @@ _OPTIONS = {
 def connection_text(
     dsn: str, *, name: str, settings: PoolSettings, options: dict[str, str] | None = None
 ) -> str:
-    """Return *dsn* with what our connections need; what the DSN itself says wins."""
-    given = conninfo_to_dict(dsn)
+    """Return *dsn* with what our connections need; what the DSN itself says wins.
+
+    Raises ConfigError for a DSN that is none.
+    """
+    given = read_dsn(dsn)
     wanted: dict[str, Any] = {
         "application_name": name[:63],
         "connect_timeout": max(2, round(settings.connect_timeout.total_seconds())),

@@ -270,9 +270,11 @@ async def test_long_tasks_that_were_prefetched_go_to_whoever_has_a_slot(
         await await_for(lambda: len(began) == 2)
         async with at_work(app, name="second", concurrency=6):
             await await_for(lambda: len(began) == 8)
-            [[leased]] = connect().execute(
-                "select count(*) from wherry.live where state = 'leased'"
-            ).fetchall()
+            [[leased]] = (
+                connect()
+                .execute("select count(*) from wherry.live where state = 'leased'")
+                .fetchall()
+            )
             may_end.set()
             tasks = await all_finished(app, ids)
 

@@ -145,9 +145,7 @@ async def test_a_refused_outcome_spoils_none_of_its_neighbours() -> None:
         told.put(*[completed(n, "odd" if n == 5 else "even") for n in range(9)])
         await told.settled()
 
-    assert dict(told.answers) == {
-        n: Reported.FAILED if n == 5 else Reported.DONE for n in range(9)
-    }
+    assert dict(told.answers) == {n: Reported.FAILED if n == 5 else Reported.DONE for n in range(9)}
     [failed] = told.transport.of(FailTasks)
     assert failed.outcomes[0].failure.type == "ResultRefused"
     assert len(told.held) == 0

@@ -12,6 +12,7 @@ from wherry.app.work import run_worker
 from wherry.domain.retry import Fixed
 from wherry.domain.state import State
 
+
 @pytest.mark.parametrize("listen", [True, False], ids=["listening", "polling"])
 async def test_a_retry_that_is_due_at_once_is_not_left_behind(
     app: wherry.App, listen: bool

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
@@ -31,6 +32,7 @@ from wherry.commands.workers import ForgetWorkers
 from wherry.errors import Unavailable
 from wherry.maintenance.steps import Maintained
 from wherry.transport.base import Transport
+from wherry.transport.patience import Patience
 
 log = logging.getLogger("wherry.maintenance")
 
@@ -64,6 +66,7 @@ class Maintenance:
         self._found_work = found_work
         self._nudged = asyncio.Event()
         self._promote_at = 0.0
+        self._patience: defaultdict[str, Patience] = defaultdict(Patience)
         self.done = Maintained()
         self._rhythms = [
             _Rhythm(MakeDays(), 3600.0),
@@ -79,26 +82,24 @@ class Maintenance:
 
     def nudge(self) -> None:
         """Look for due tasks now: one has been enqueued, or put back, for a moment from now."""
-        self._promote_at = 0.0
         self._nudged.set()
 
     async def run(self) -> None:
         """Keep going for ever; the owner cancels it."""
-        pause = 0.1
-        complained_at = -60.0
+        patience = Patience(longest=2.0)
         while True:
             try:
                 await self._tick()
-                pause = 0.1
+                patience.reset()
             except Unavailable as error:
-                if monotonic() - complained_at > 60:
-                    complained_at = monotonic()
+                if patience.may_complain():
                     log.warning("maintenance waits for the database: %s", error)
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-                pause = min(pause * 2, 2.0)
+                await asyncio.sleep(patience.next_pause())
 
     async def _tick(self) -> None:
-        if monotonic() >= self._promote_at:
+        if self._nudged.is_set() or monotonic() >= self._promote_at:
+            # Before the look: a nudge that comes during it asks for another one.
+            self._nudged.clear()
             await self._promote()
         for rhythm in self._rhythms:
             if monotonic() >= rhythm.due_at:
@@ -113,8 +114,6 @@ class Maintenance:
                 await self._nudged.wait()
         except TimeoutError:
             return
-        finally:
-            self._nudged.clear()
 
     async def _promote(self) -> None:
         step = self._promote_seconds() * random.uniform(0.8, 1.0)
@@ -160,8 +159,8 @@ class Maintenance:
         except Unavailable:
             raise
         except Exception:
-            # The border of a service's tick.
-            log.exception(
-                "the maintenance step %s failed; it will be tried again", type(command).__name__
-            )
+            # The border of a service's tick. What fails all the time is told once a minute.
+            step = type(command).__name__
+            if self._patience[step].may_complain():
+                log.exception("the maintenance step %s failed; it will be tried again", step)
             return None

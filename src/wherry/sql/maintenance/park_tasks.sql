@@ -10,6 +10,7 @@ with known as materialized (
      cross join lateral unnest(worker.types) as n (type)
      where worker.expires_at > wherry.now()
 ),
+-- Looked at without a lock: the rows of known types must stay there for whoever leases meanwhile.
 front as materialized (
     select live.id, live.type
       from wherry.live
@@ -17,17 +18,25 @@ front as materialized (
        and live.state = 'ready'
      order by live.priority desc, live.position
      limit :batch::integer
-       for update skip locked
+),
+unknown as materialized (
+    select live.id
+      from front
+      join wherry.live
+        on live.id = front.id
+       and live.queue = :queue::text
+       and live.state = 'ready'
+     where exists (select from known)
+       and front.type not in (select known.type from known)
+       for update of live skip locked
 ),
 parked as (
     update wherry.live
        set state = 'parked'
-      from front
-     where live.id = front.id
+      from unknown
+     where live.id = unknown.id
        and live.queue = :queue::text
        and live.state = 'ready'
-       and exists (select from known)
-       and front.type not in (select known.type from known)
     returning live.id
 )
 select (select count(*) from front) as looked_at,

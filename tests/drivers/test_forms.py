@@ -22,6 +22,18 @@ Connect = Callable[..., psycopg.Connection[Any]]
 current: ContextVar[Any] = ContextVar("current", default=None)
 
 
+class Traced:
+    """Stands for a connection, as the proxies of tools that trace drivers do."""
+
+    def __init__(self, traced: Any) -> None:
+        self.traced = traced
+
+    __class__: Any = property(lambda self: type(self.traced))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.traced, name)
+
+
 def note(n: int) -> None:
     """The handler of the tests' own task type."""
 
@@ -108,6 +120,22 @@ async def test_the_ambient_connection_is_used_unless_opted_out(
         current.set(None)
         alone = await app.aenqueue("t")
         assert alone.id in stored()
+
+
+async def test_a_proxy_of_a_connection_stands_for_it(
+    app: wherry.App, plain_caller: Kind, stored: Stored
+) -> None:
+    proxy: Any = Traced(plain_caller.tx)
+    await plain_caller.begin()
+
+    if plain_caller.blocking:
+        enqueued = app.enqueue("t", tx=proxy)
+    else:
+        enqueued = await app.aenqueue("t", tx=proxy)
+
+    assert stored() == []
+    await plain_caller.commit()
+    assert stored() == [enqueued.id]
 
 
 async def test_an_ambient_connection_of_the_wrong_form_is_refused(

@@ -201,6 +201,27 @@ async def test_a_call_waits_for_no_longer_than_the_callers_lock_timeout(
             await plain_caller.enqueue(app, key="k")
 
 
+async def test_a_held_key_keeps_nobody_waiting_but_those_who_want_it(
+    dsn: str, app: wherry.App, connect: Connect, observer: Observer
+) -> None:
+    """IDM-09: other keys go on beside a crowd that waits for this one."""
+    other = connect(autocommit=False)
+    first = app.enqueue("t", key="k", tx=other)
+    waits_for_nothing = wherry.App(f"{dsn}&options=-c%20lock_timeout%3D50ms", pool_timeout=1)
+    async with waits_for_nothing, asyncio.TaskGroup() as tasks:
+        crowd = [tasks.create_task(app.aenqueue("t", key="k")) for _ in range(5)]
+        await asyncio.to_thread(wait_until_blocked, observer, by=other)
+
+        answers = await waits_for_nothing.aenqueue_many(
+            [{"type": "t", "key": f"k{n}"} for n in range(100)]
+        )
+
+        assert all(answer.created for answer in answers)
+        assert not any(task.done() for task in crowd)
+        other.commit()
+    assert {task.result() for task in crowd} == {wherry.Enqueued(first.id, False, True)}
+
+
 async def test_two_calls_in_opposite_orders_can_deadlock_as_any_two_writes(
     app: wherry.App, connect: Connect, observer: Observer, plain_caller: Kind
 ) -> None:

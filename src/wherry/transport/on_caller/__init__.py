@@ -33,7 +33,8 @@ Caller: TypeAlias = BlockingCaller | AsyncCaller
 
 def caller(tx: Any) -> Caller:
     """Return the caller for *tx*; TypeError names what it is if it is no connection we know."""
-    for kind in type(tx).__mro__:
+    # Not type(tx): the proxies of tools that trace drivers say what they stand for.
+    for kind in tx.__class__.__mro__:
         module = kind.__module__.partition(".")[0]
         if module in ("psycopg", "psycopg_pool"):
             from wherry.transport.on_caller import psycopg
@@ -55,10 +56,10 @@ def refused(tx: Any, *, instead: str = "") -> TypeError:
 
     *instead* is code that gets one out of it.
     """
-    kind: Any = tx.__class__
+    name = f"{type(tx).__module__}.{type(tx).__qualname__}"
     advice = f"; take one out of it: `{instead}: ...`" if instead else ""
     return TypeError(
-        f"tx={kind.__module__}.{kind.__qualname__}: expected an open psycopg Connection,"
+        f"tx={name}: expected an open psycopg Connection,"
         " AsyncConnection or cursor, an asyncpg Connection, or an SQLAlchemy Connection, Session,"
         f" AsyncConnection or AsyncSession{advice}"
     )

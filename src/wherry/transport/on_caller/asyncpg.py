@@ -22,7 +22,8 @@ R = TypeVar("R")
 
 def caller(tx: Any) -> Caller:
     """Return the caller for an asyncpg connection."""
-    if isinstance(tx, asyncpg.Connection | PoolConnectionProxy):
+    # isinstance() is theirs, and passes over proxies.
+    if issubclass(tx.__class__, asyncpg.Connection | PoolConnectionProxy):
         return Awaited(tx)
     if isinstance(tx, asyncpg.Pool):
         raise refused(tx, instead="async with pool.acquire() as connection")

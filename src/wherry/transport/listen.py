@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 import psycopg
@@ -22,6 +20,7 @@ from wherry.domain.names import quote_identifier
 from wherry.transport.base import arun
 from wherry.transport.bounded import AsyncReserved
 from wherry.transport.connect import connection_text
+from wherry.transport.patience import Patience
 
 log = logging.getLogger("wherry.worker")
 
@@ -48,8 +47,7 @@ class Listener:
 
     async def run(self) -> None:
         """Listen for ever, through every loss of the connection; the owner cancels it."""
-        pause = 0.1
-        complained_at = -60.0
+        patience = Patience(first=0.1)
         while True:
             try:
                 async with await AsyncReserved.connect(
@@ -60,16 +58,14 @@ class Listener:
                     self.alive = True
                     # What was enqueued while nobody listened is found by looking once.
                     self._heard("")
-                    pause = 0.1
+                    patience.reset()
                     await self._listen(connection)
             except (psycopg.Error, OSError, TimeoutError) as error:
-                if monotonic() - complained_at > 60:
-                    complained_at = monotonic()
+                if patience.may_complain():
                     log.warning("not listening, polling instead until it is back: %s", error)
             finally:
                 self.alive = False
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(pause * 2, 5.0)
+            await asyncio.sleep(patience.next_pause())
 
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
         while True:

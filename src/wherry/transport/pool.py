@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from datetime import timedelta
 from time import monotonic
 from typing import TypeVar
@@ -23,6 +22,7 @@ from wherry.transport.base import arun
 from wherry.transport.bounded import AsyncConnection
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, translated
+from wherry.transport.patience import Patience
 
 R = TypeVar("R")
 
@@ -63,7 +63,7 @@ class PoolTransport:
         PoolExhausted when no connection of the pool becomes free in that time.
         """
         deadline = monotonic() + self.settings.acquire_timeout.total_seconds()
-        pause = 0.02
+        patience = Patience(first=0.02, longest=1.0)
         while True:
             try:
                 return await self._once(command)
@@ -76,9 +76,7 @@ class PoolTransport:
                     raise (translated(error, schema=self.schema) or error) from error
                 if fault is Fault.LOST:
                     command = command.again()
-            # Jittered, so that many callers do not come back in step.
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(pause * 2, 1.0)
+            await asyncio.sleep(patience.next_pause())
 
     async def _once(self, command: Command[R]) -> R:
         try:

@@ -8,7 +8,6 @@ says that nothing happened (a deadlock, a serialization failure) is always tried
 from __future__ import annotations
 
 import logging
-import random
 import time
 from datetime import timedelta
 from time import monotonic
@@ -24,6 +23,7 @@ from wherry.transport.base import run
 from wherry.transport.bounded import Connection
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, translated
+from wherry.transport.patience import Patience
 
 R = TypeVar("R")
 
@@ -64,7 +64,7 @@ class PoolTransport:
         PoolExhausted when no connection of the pool becomes free in that time.
         """
         deadline = monotonic() + self.settings.acquire_timeout.total_seconds()
-        pause = 0.02
+        patience = Patience(first=0.02, longest=1.0)
         while True:
             try:
                 return self._once(command)
@@ -77,9 +77,7 @@ class PoolTransport:
                     raise (translated(error, schema=self.schema) or error) from error
                 if fault is Fault.LOST:
                     command = command.again()
-            # Jittered, so that many callers do not come back in step.
-            time.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(pause * 2, 1.0)
+            time.sleep(patience.next_pause())
 
     def _once(self, command: Command[R]) -> R:
         try:

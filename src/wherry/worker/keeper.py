@@ -21,6 +21,7 @@ from wherry.commands.leases import HeartbeatLeases
 from wherry.commands.workers import BeatWorker
 from wherry.domain.lease import Lease, Reported
 from wherry.errors import Unavailable
+from wherry.transport.patience import Patience
 from wherry.transport.session_blocking import SessionTransport
 from wherry.worker.held import Held
 
@@ -83,7 +84,7 @@ class Keeper:
 
     def _run(self) -> None:
         next_worker_beat = 0.0
-        complained_at = -60.0
+        patience = Patience()
         while True:
             pause = self._pause() * random.uniform(0.8, 1.0)
             try:
@@ -94,8 +95,7 @@ class Keeper:
             except Unavailable as error:
                 # Sooner again: each lease has only its own time left.
                 pause = min(pause, 0.5)
-                if monotonic() - complained_at > 60:
-                    complained_at = monotonic()
+                if patience.may_complain():
                     log.warning("heartbeats do not get through: %s", error)
             except Exception:
                 # The border of this service's tick: the next one must come, whatever this one met.

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from time import monotonic
 from typing import Any
 
 from wherry.commands.base import Command
@@ -23,6 +21,7 @@ from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_refusal, is_trouble
+from wherry.transport.patience import Patience
 from wherry.worker.held import Held
 
 log = logging.getLogger("wherry.worker")
@@ -72,25 +71,22 @@ class Reporter:
 
     async def run(self) -> None:
         """Send for ever; the owner cancels it once nothing more is to come."""
-        pause = 0.05
-        complained_at = -60.0
+        patience = Patience(longest=2.0)
         while True:
             await self._some.wait()
             try:
                 while self._waiting:
                     await self._flush()
-                    pause = 0.05
+                    patience.reset()
                 self._some.clear()
             except Exception as error:
                 if not is_trouble(error):
                     raise
-                if monotonic() - complained_at > 60:
-                    complained_at = monotonic()
+                if patience.may_complain():
                     log.warning(
                         "%d outcomes are kept until the database takes them: %s", len(self), error
                     )
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-                pause = min(pause * 2, 2.0)
+                await asyncio.sleep(patience.next_pause())
 
     async def _flush(self) -> None:
         batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]

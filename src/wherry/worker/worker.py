@@ -24,9 +24,10 @@ from wherry.commands.queues import ListReadyQueues
 from wherry.config import WorkerSettings
 from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import GivenBack, Outcome
-from wherry.errors import Unavailable
 from wherry.tasks.registry import Registry
 from wherry.transport.base import Transport
+from wherry.transport.faults import is_trouble
+from wherry.transport.patience import Patience
 from wherry.worker.answers import log_answer
 from wherry.worker.attempt import Reason, Runner
 from wherry.worker.context import Queue
@@ -175,18 +176,17 @@ class Worker:
     # ── intake ──
 
     async def _intake(self) -> None:
-        pause = 0.05
-        complained_at = -60.0
+        patience = Patience()
         while not self._stopping.is_set():
             try:
                 await self._take_some()
-                pause = 0.05
-            except Unavailable as error:
-                if monotonic() - complained_at > 60:
-                    complained_at = monotonic()
+                patience.reset()
+            except Exception as error:
+                if not is_trouble(error):
+                    raise
+                if patience.may_complain():
                     log.warning("waiting for the database: %s", error)
-                await self._until(self._stopping, seconds=pause * random.uniform(0.5, 1.0))
-                pause = min(pause * 2, 5.0)
+                await self._until(self._stopping, seconds=patience.next_pause())
         self._moved.set()
 
     async def _take_some(self) -> None:

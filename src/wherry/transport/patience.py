@@ -1,0 +1,37 @@
+"""How long to wait before something that failed is tried again, and how often to say that it did.
+
+A database that is away must not be hammered by everybody in step, nor fill the log: so pauses grow,
+are jittered, and one line a minute is enough.
+"""
+
+from __future__ import annotations
+
+import random
+from time import monotonic
+
+_COMPLAIN_EVERY = 60.0
+
+
+class Patience:
+    """The patience of one loop: its pauses double from *first* to *longest* seconds."""
+
+    def __init__(self, *, first: float = 0.05, longest: float = 5.0) -> None:
+        self._first = self._pause = first
+        self._longest = longest
+        self._complained_at = -_COMPLAIN_EVERY
+
+    def reset(self) -> None:
+        """It worked: the next pause is the first one again."""
+        self._pause = self._first
+
+    def next_pause(self) -> float:
+        """Return how many seconds to wait this time."""
+        pause, self._pause = self._pause, min(self._pause * 2, self._longest)
+        return pause * random.uniform(0.5, 1.0)
+
+    def may_complain(self) -> bool:
+        """Return whether to log now: at the first failure, then at most once a minute."""
+        if monotonic() - self._complained_at < _COMPLAIN_EVERY:
+            return False
+        self._complained_at = monotonic()
+        return True

@@ -7,6 +7,7 @@ same lease nor any maintenance waits for it.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -110,6 +111,22 @@ async def test_a_lost_lease_is_raised_so_that_nothing_is_committed(
     assert (lost.value.task_id, lost.value.token) == (lease.id, lease.token)
     await caller.rollback()
     assert (await state_of(app, lease), rows()) == ("queued", [])
+
+
+async def test_a_lease_that_has_run_out_is_lost_also_before_anybody_took_it_back(
+    app: wherry.App, plain_caller: Kind, rows: Rows
+) -> None:
+    """L10: by this process's own clock, which is never later than the database's."""
+    [lease] = await leased(app)
+    lease.deadline = monotonic()
+    await plain_caller.begin()
+    await plain_caller.execute(f"insert into orders values ({lease.id})")
+
+    with pytest.raises(wherry.LeaseLost):
+        await plain_caller.call(app, "complete", lease)
+
+    await plain_caller.rollback()
+    assert (await state_of(app, lease), rows()) == ("leased", [])
 
 
 async def test_a_lease_that_the_same_worker_has_again_is_another_one(

@@ -197,6 +197,9 @@ class CompleteInTransaction(Command[None]):
 
     def answer(self) -> Answer[None]:
         lease = self.outcome.lease
+        if lease.remaining <= 0:
+            # The statement cannot ask: the caller's snapshot may hold an older end of the lease.
+            raise LeaseLost(lease.id, token=lease.token)
         rows = yield Statement(
             "leases/complete_in_transaction",
             {

@@ -18,7 +18,7 @@ import pytest
 
 from tests.cli.conftest import Answer, Running
 from tests.facts import wait_for
-from wherry import App
+from wherry import App, TaskType
 from wherry.cli import main
 from wherry.cli.running import Run
 
@@ -327,9 +327,8 @@ def test_what_a_worker_can_be_told_is_the_same_here_and_in_python() -> None:
 
 def test_what_a_task_can_be_told_is_the_same_here_and_in_python() -> None:
     """CLI-06."""
-    from wherry.tasks.task import OPTION_NAMES
-
+    options = set(inspect.signature(TaskType.using).parameters) - {"self"}
     given = {str(param.name) for param in main.commands["enqueue"].params}
 
     # A retry policy is the type's, a transaction the caller's, and a wake-up is always wanted.
-    assert OPTION_NAMES - given == {"retry", "tx", "notify"}
+    assert options - given == {"retry", "tx", "notify"}

@@ -6,7 +6,7 @@ not scripted is answered as a database would answer if all went well and there w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, TypeVar, cast
@@ -30,7 +30,7 @@ Answer = Callable[[Any], Any]
 class FakeTransport:
     """Answers commands by a script, and keeps them in `calls`."""
 
-    def __init__(self, script: dict[type[Command[Any]], Answer] | None = None) -> None:
+    def __init__(self, script: Mapping[Any, Answer] | None = None) -> None:
         self.script: dict[type[Command[Any]], Answer] = {**_ALL_IS_WELL, **(script or {})}
         self.calls: list[Command[Any]] = []
 

@@ -23,6 +23,7 @@ from wherry.domain.state import State
 from wherry.errors import BlockingInLoop, ConfigError, InvalidOption
 from wherry.maintenance.service import Maintenance
 from wherry.transport.listen import Listener
+from wherry.worker.worker import Summary, Worker
 
 Connect = Callable[..., psycopg.Connection[Any]]
 HANGS = 600
@@ -172,7 +173,7 @@ def test_work_can_be_called_again_and_again_on_one_app(dsn: str) -> None:
     for n in range(3):
         app.enqueue("t", {"n": n})
         app.work(until_empty=True)
-        asyncio.run(app.aenqueue("nobody knows this"))  # type: ignore[arg-type]
+        asyncio.run(app.aenqueue("nobody knows this"))
 
     assert done == [0, 1, 2]
     app.close()
@@ -251,7 +252,7 @@ async def test_a_log_that_cannot_be_written_stops_nothing(
         raise ValueError("logged in vain")
 
     monkeypatch.setattr(logging, "raiseExceptions", False)
-    handler = logging.StreamHandler(Broken())  # type: ignore[type-var]
+    handler = logging.StreamHandler(Broken())
     logger = logging.getLogger("wherry")
     slots = Slots(app, 2)
     logger.addHandler(handler)
@@ -317,7 +318,7 @@ async def test_a_worker_holds_no_more_connections_than_it_says(
 
     @app.task(name="t")
     async def t() -> None:
-        await asyncio.gather(*(app.aget_task(1) for _ in range(50)))
+        await asyncio.gather(*(app.aget_task(1) for _ in range(20)))
 
     connection = connect()
 
@@ -331,7 +332,7 @@ async def test_a_worker_holds_no_more_connections_than_it_says(
 
     most: dict[str, int] = {}
     async with at_work(app, concurrency=20):
-        ids = [(await app.aenqueue("t")).id for _ in range(60)]
+        ids = [(await app.aenqueue("t")).id for _ in range(8)]
 
         async def all_done() -> bool:
             for kind, n in (await asyncio.to_thread(count)).items():
@@ -346,8 +347,10 @@ async def test_a_worker_holds_no_more_connections_than_it_says(
     wait_for(lambda: set(count()) <= {"app"})
 
 
-async def test_run_worker_reports_what_it_could_not_finish(app: wherry.App) -> None:
-    """SHUT-11: a thread that goes on is left behind, and named."""
+async def test_a_thread_that_goes_on_is_left_behind_and_named(
+    app: wherry.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SHUT-11."""
     may_end = threading.Event()
     began = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -358,24 +361,17 @@ async def test_run_worker_reports_what_it_could_not_finish(app: wherry.App) -> N
         may_end.wait(60)
 
     id_ = (await app.aenqueue("deaf")).id
-    caught: list[Any] = []
+    caught: list[Worker] = []
+    run = Worker.run
 
-    async def run() -> None:
-        from wherry.worker.worker import Worker
+    async def remembered(worker: Worker) -> Summary:
+        caught.append(worker)
+        return await run(worker)
 
-        original = Worker.run
-
-        async def remembered(worker: Worker) -> Any:
-            caught.append(worker)
-            return await original(worker)
-
-        Worker.run = remembered  # type: ignore[method-assign]
-        try:
-            await run_worker(app, queues=None, settings=settings(shutdown=0.1, lease_for=30))
-        finally:
-            Worker.run = original  # type: ignore[method-assign]
-
-    work = asyncio.create_task(run())
+    monkeypatch.setattr(Worker, "run", remembered)
+    work = asyncio.create_task(
+        run_worker(app, queues=None, settings=settings(shutdown=0.1, lease_for=30))
+    )
     await began.wait()
     started = time.monotonic()
     work.cancel()

@@ -103,7 +103,7 @@ async def test_what_is_on_its_last_attempt_is_taken_for_free_slots_only() -> Non
     async def t() -> None:
         await asyncio.sleep(0)
 
-    def check(command: LeaseTasks) -> list[Lease]:
+    def check(command: LeaseTasks) -> Any:
         assert command.limit_last is not None
         assert command.limit_last <= 4
         return give(command)

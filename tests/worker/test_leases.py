@@ -32,7 +32,12 @@ async def test_a_handler_that_takes_four_leases_long_starts_once(
     """DBL-01: every beat comes while two thirds of the lease are left, counted from its start."""
     keepers: list[Keeper] = []
     start = Keeper.start
-    monkeypatch.setattr(Keeper, "start", lambda keeper: (keepers.append(keeper), start(keeper)))
+
+    def remembered(keeper: Keeper) -> None:
+        keepers.append(keeper)
+        start(keeper)
+
+    monkeypatch.setattr(Keeper, "start", remembered)
     starts: list[int] = []
 
     @app.task(name="long")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -13,9 +13,8 @@ import pytest
 
 import wherry
 from tests.facts import await_for
-from tests.worker.fake import FakeTransport, in_turn
+from tests.worker.fake import Answer, FakeTransport, in_turn
 from tests.worker.support import all_finished, at_work, finished
-from wherry.commands.base import Command
 from wherry.commands.maintenance import (
     DiscardTasks,
     DropPastDays,
@@ -37,7 +36,7 @@ from wherry.maintenance.service import Maintenance
 from wherry.testing import Clock
 
 Connect = Callable[..., psycopg.Connection[Any]]
-STEPS: dict[type[Command[Any]], Any] = {
+STEPS: dict[Any, Any] = {
     MakeDays: 0,
     ReapLeases: Reaped(),
     ReapOrphans: Reaped(),
@@ -52,7 +51,7 @@ STEPS: dict[type[Command[Any]], Any] = {
 
 @asynccontextmanager
 async def maintaining(
-    script: dict[type[Command[Any]], Any], *, every: float = 0.01
+    script: Mapping[Any, Answer], *, every: float = 0.01
 ) -> AsyncIterator[tuple[Maintenance, FakeTransport, list[str]]]:
     """Run a maintenance on a scripted transport; the list tells of work that was found."""
     answers = {step: lambda _, answer=answer: answer for step, answer in STEPS.items()}

@@ -11,16 +11,17 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Answer, Running
 from tests.facts import wait_for
-from wherry import App, TaskType
+from wherry import App
 from wherry.cli import main
 from wherry.cli.running import Run
+from wherry.domain.options import TaskSpec
 
 Start = Callable[..., Running]
 Cli = Callable[..., Answer]
@@ -319,16 +320,16 @@ def test_what_a_worker_can_be_told_is_the_same_here_and_in_python() -> None:
     assert {field.name for field in fields(Run)} == set(parameters)
     assert set(parameters) - set(given) == {"listen"}
     assert "no_listen" in given
-    defaults: dict[str, Any] = {"concurrency": 20, "lease_for": 30.0, "shutdown_timeout": 30.0}
-    for name, value in defaults.items():
-        assert parameters[name].default == value
-        assert str(given[name].default).removesuffix("s") == f"{value:g}"
+    for name in ("concurrency", "lease_for", "shutdown_timeout"):
+        default = parameters[name].default
+        said = default.total_seconds() if isinstance(default, timedelta) else default
+        assert str(given[name].default).removesuffix("s") == f"{said:g}"
 
 
 def test_what_a_task_can_be_told_is_the_same_here_and_in_python() -> None:
     """CLI-06."""
-    options = set(inspect.signature(TaskType.using).parameters) - {"self"}
+    stored = {field.name.removesuffix("_seconds") for field in fields(TaskSpec)}
     given = {str(param.name) for param in main.commands["enqueue"].params}
 
-    # A retry policy is the type's, a transaction the caller's, and a wake-up is always wanted.
-    assert options - given == {"retry", "tx", "notify"}
+    # A retry policy is the type's to say.
+    assert stored - given == {"retry"}

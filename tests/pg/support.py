@@ -73,8 +73,10 @@ class Session:
             seen += statement.name == before
             if statement.name == before and seen == nth:
                 act()
-            text = render(statement.name, "wherry", "pyformat").text
-            return self.connection.execute(text.encode(), statement.params).fetchall()
+            sql = render(statement.name, "wherry", "dollar")
+            with psycopg.RawCursor(self.connection) as cursor:
+                values = [statement.params[name] for name in sql.names]
+                return cursor.execute(sql.text.encode(), values).fetchall()
 
         return drive(command, fetch)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import psycopg
@@ -52,11 +53,13 @@ async def adrive(command: Command[R], fetch: Callable[[Statement], Awaitable[Row
 
 def run(connection: psycopg.Connection[Any], command: Command[R], *, schema: str) -> R:
     """Answer *command* on a connection, in whatever transaction is open there."""
-    # Not connection.cursor(): the caller may have set another kind of cursor or row there.
-    with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+    # Not connection.cursor(): the caller may have set another kind of cursor or row there. A raw
+    # one, since the others look for parameters in a long statement at every call.
+    with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
 
         def fetch(statement: Statement) -> Rows:
-            cursor.execute(_text(statement, schema), statement.params)
+            text, names = _rendered(statement.name, schema)
+            cursor.execute(text, [statement.params[name] for name in names])
             return cursor.fetchall() if _has_rows(cursor) else ()
 
         return drive(command, fetch)
@@ -64,10 +67,11 @@ def run(connection: psycopg.Connection[Any], command: Command[R], *, schema: str
 
 async def arun(connection: psycopg.AsyncConnection[Any], command: Command[R], *, schema: str) -> R:
     """Answer *command* on an async connection, in whatever transaction is open there."""
-    async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+    async with psycopg.AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
 
         async def fetch(statement: Statement) -> Rows:
-            await cursor.execute(_text(statement, schema), statement.params)
+            text, names = _rendered(statement.name, schema)
+            await cursor.execute(text, [statement.params[name] for name in names])
             return await cursor.fetchall() if _has_rows(cursor) else ()
 
         return await adrive(command, fetch)
@@ -79,6 +83,9 @@ def _has_rows(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> bool:
     return cursor.description is not None or pipeline != PipelineStatus.OFF
 
 
-def _text(statement: Statement, schema: str) -> bytes:
-    # Bytes, since psycopg wants a literal string where it is given text.
-    return render(statement.name, schema, "pyformat").text.encode()
+@lru_cache(maxsize=1024)
+def _rendered(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
+    # Bytes, since psycopg wants a literal string where it is given text; and the same ones at
+    # every call, since it looks for prepared statements by their hash.
+    rendered = render(name, schema, "dollar")
+    return rendered.text.encode(), rendered.names

@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 
 from wherry.domain.names import render_schema
 
-Style: TypeAlias = Literal["pyformat", "dollar", "named"]
+Style: TypeAlias = Literal["dollar", "named"]
 
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|::|:(?P<name>[a-z_]+)|[%:]")
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|::|:(?P<name>[a-z_]+)|:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +35,15 @@ def render(name: str, schema: str, style: Style) -> Rendered:
     names: list[str] = []
 
     def write(token: re.Match[str]) -> str:
-        text = token[0]
         parameter = token["name"]
         if parameter is None:
-            return _escaped(text, style)
+            # SQLAlchemy looks for parameters everywhere, also inside quotes.
+            return token[0].replace(":", "\\:") if style == "named" else token[0]
         if parameter not in names:
             names.append(parameter)
-        match style:
-            case "pyformat":
-                return f"%({parameter})s"
-            case "dollar":
-                return f"${names.index(parameter) + 1}"
-            case "named":
-                return f":{parameter}"
+        return f":{parameter}" if style == "named" else f"${names.index(parameter) + 1}"
 
     return Rendered(_TOKEN.sub(write, render_schema(source, schema)), tuple(names))
-
-
-def _escaped(text: str, style: Style) -> str:
-    match style:
-        case "pyformat":
-            return text.replace("%", "%%")
-        case "named":
-            # SQLAlchemy looks for parameters everywhere, also inside quotes.
-            return text.replace(":", "\\:")
-        case "dollar":
-            return text
 
 
 @lru_cache(maxsize=256)

@@ -34,6 +34,11 @@ then a tenth of a second.
   check --fix    format, sort imports and write the generated files first
   bench NAME     predict, run and measure: seed or latency, against $WHERRY_DSN if it is set,
                  else an embedded PostgreSQL
+  torture [--seconds N] [--seed S]
+                 shoot processes and PostgreSQL while tasks run, then check every promise;
+                 a run that failed is repeated with its seed
+  torture --mutants [NAME ...]
+                 put known bugs into the product, and see that each is noticed
 
 Settings, from the environment:
   WHERRY_PG_BIN  the folder of the PostgreSQL binaries to use instead of the embedded ones
@@ -111,10 +116,16 @@ def _bench(python: Path, arguments: list[str]) -> int:
     return _become([str(python), "-m", "bench", *arguments])
 
 
+def _torture(python: Path, arguments: list[str]) -> int:
+    os.chdir(ROOT)
+    return _become([str(python), "-m", "tests.nemesis", *arguments])
+
+
 VERBS: dict[str, Callable[[Path, list[str]], int]] = {
     "setup": _setup,
     "demo": _demo,
     "test": _test,
     "check": _check,
     "bench": _bench,
+    "torture": _torture,
 }

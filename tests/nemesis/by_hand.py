@@ -1,0 +1,138 @@
+"""A client that leases and reports by hand: `python -m tests.nemesis.by_hand`.
+
+It does what no worker of ours does, but what a delayed packet, another language or a bug would: it
+reports after its lease ran out, extends only a part of a batch, and above all repeats any earlier
+report, late. Most holes in a fence show only then.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+import wherry
+from tests.nemesis import history
+from tests.nemesis.player import is_ending, leaving, play
+from tests.nemesis.tasks import app, fence
+from wherry import Lease
+
+THREADS = 3
+QUEUE = "hand"
+# Of all threads: two of them then report the same lease at once.
+EARLIER_KEPT = 60
+VERBS = ("complete", "fail", "snooze", "release", "complete in a transaction")
+
+
+class Hand:
+    """One thread of the client, which counts as a worker of its own."""
+
+    def __init__(self, rng: random.Random, earlier: deque[Lease]) -> None:
+        self._rng = rng
+        self._earlier = earlier
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def run(self) -> None:
+        """Lease and settle until told to leave; properly from the moment the run is ending."""
+        while not leaving.is_set():
+            leases = self.lease()
+            if not leases:
+                leaving.wait(0.05)
+            elif is_ending():
+                for lease in leases:
+                    self.report(lease, "complete")
+            else:
+                self.misbehave(leases)
+
+    def lease(self) -> list[Lease]:
+        """Lease a few tasks for a short time."""
+        limit, seconds = self._rng.randint(1, 5), self._rng.uniform(0.5, 1.2)
+        if is_ending():
+            seconds = 3.0
+        leases: list[Lease] = []
+        with history.mine().asking("lease", limit=limit, seconds=seconds) as asking:
+            leases = app.lease(worker="hand", queues=[QUEUE], max_tasks=limit, lease_for=seconds)
+            asking.told(fences=[fence(lease) for lease in leases])
+        return leases
+
+    def misbehave(self, leases: Sequence[Lease]) -> None:
+        """Settle some at once, some late, some never, and repeat what was said long ago."""
+        self._earlier.extend(leases)
+        for lease in leases:
+            luck = self._rng.random()
+            if luck < 0.55:
+                self.report(lease, self._rng.choice(VERBS))
+            elif luck < 0.7:
+                self.beat(self._rng.sample(leases, self._rng.randint(1, len(leases))))
+            elif luck < 0.8:
+                # Until just before, or just after, the lease runs out.
+                time.sleep(max(0.0, lease.remaining + self._rng.uniform(-0.05, 0.15)))
+                self.report(lease, self._rng.choice(VERBS))
+            earlier_ones = list(self._earlier)
+            for earlier in (self._rng.choice(earlier_ones), self._rng.choice(earlier_ones[-8:])):
+                if self._rng.random() < 0.4:
+                    self.beat([earlier])
+                else:
+                    self.report(earlier, self._rng.choice(VERBS))
+
+    def beat(self, leases: Sequence[Lease]) -> None:
+        """Extend some leases, perhaps a part of a batch, perhaps ones that ended long ago."""
+        with history.mine().asking("beat", fences=[fence(lease) for lease in leases]) as asking:
+            asking.told(answers=app.heartbeat(leases, lease_for=self._rng.uniform(0.2, 1.0)))
+
+    def report(self, lease: Lease, verb: str) -> None:
+        """Report one lease."""
+        with history.mine().asking("report", verb=verb, fence=fence(lease)) as asking:
+            match verb:
+                case "complete":
+                    answer = app.complete(lease)
+                case "fail":
+                    answer = app.fail(lease, "by hand", after=self._rng.choice((0.0, 0.05)))
+                case "snooze":
+                    answer = app.snooze(lease, 0.05)
+                case "release":
+                    answer = app.release(lease)
+                case _:
+                    self.complete_in_transaction(lease, asking)
+                    return
+            asking.told(answer=answer)
+
+    def complete_in_transaction(self, lease: Lease, asking: history.Asking) -> None:
+        """Complete together with an effect, or roll both back."""
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(
+                app.dsn, application_name="hand in a transaction", connect_timeout=5
+            )
+        connection, commit = self._connection, self._rng.random() < 0.7
+        try:
+            connection.execute(
+                "insert into bank.transfer (task_id, token, lease_id, source, target, amount)"
+                " values (%s, %s, %s, 0, 0, 0)",
+                fence(lease),
+            )
+            try:
+                app.complete(lease, tx=connection)
+            except wherry.LeaseLost:
+                connection.rollback()
+                asking.told(answer="lost")
+                return
+            # Others meet a locked row.
+            time.sleep(self._rng.uniform(0.0, 0.3))
+            if commit:
+                connection.commit()
+                asking.told(answer="done")
+            else:
+                connection.rollback()
+                asking.ends("rolled_back")
+        except psycopg.Error:
+            connection.close()
+            raise
+
+
+if __name__ == "__main__":
+    reported: deque[Lease] = deque(maxlen=EARLIER_KEPT)
+    play(lambda rng: Hand(rng, reported).run(), threads=THREADS)

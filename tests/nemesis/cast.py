@@ -1,0 +1,178 @@
+"""The processes of a run, who starts them, and who starts again those that have died.
+
+Each life of a process has a name of its own (`worker-2.3` is the third life of the second worker),
+under which its history is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.nemesis import history, mutants, player
+from wherry.config import DSN_VARIABLE
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = {"worker": "worker", "producer": "producer", "hand": "by_hand"}
+
+
+@dataclass(slots=True)
+class Ended:
+    """How one life of a process ended, and whether we had it killed."""
+
+    name: str
+    code: int
+    seconds: float
+    killed: bool
+
+
+@dataclass(slots=True)
+class Actor:
+    """One process, over all its lives."""
+
+    name: str
+    life: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    began_at: float = 0.0
+    resume_at: float | None = None
+    killed: bool = False
+
+    @property
+    def role(self) -> str:
+        """Worker, producer or hand."""
+        return self.name.partition("-")[0]
+
+    @property
+    def pid(self) -> int:
+        """The process id of the present life."""
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is alive, if perhaps stopped."""
+        return self.process is not None and self.process.poll() is None
+
+
+@dataclass(slots=True)
+class Cast:
+    """All processes of a run."""
+
+    folder: Path
+    dsn: str
+    seed: int
+    mutant: str | None
+    actors: list[Actor]
+    ended: list[Ended] = field(default_factory=list)
+
+    def start(self, actors: Iterable[Actor]) -> None:
+        """Start these, in a new life."""
+        for actor in actors:
+            actor.life += 1
+            actor.began_at, actor.resume_at, actor.killed = time.monotonic(), None, False
+            life = f"{actor.name}.{actor.life}"
+            with (self.folder / f"{life}.log").open("wb") as log:
+                actor.process = subprocess.Popen(
+                    [sys.executable, "-m", f"tests.nemesis.{MODULES[actor.role]}", actor.name],
+                    cwd=ROOT,
+                    env={
+                        **os.environ,
+                        DSN_VARIABLE: self.dsn,
+                        history.FOLDER_VARIABLE: str(self.folder),
+                        history.NAME_VARIABLE: life,
+                        player.SEED_VARIABLE: f"{self.seed}/{life}",
+                        mutants.VARIABLE: self.mutant or "",
+                    },
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                )
+
+    def revive(self, *roles: str) -> None:
+        """Start those of these roles that have died."""
+        self.bury()
+        self.start(a for a in self.actors if a.role in roles and a.process is None)
+
+    def bury(self) -> None:
+        """Note how those that have died ended, and wake those whose pause is over."""
+        for actor in self.actors:
+            if actor.process is None:
+                continue
+            if actor.resume_at is not None and time.monotonic() >= actor.resume_at:
+                self.resume(actor)
+            code = actor.process.poll()
+            if code is not None:
+                lived = time.monotonic() - actor.began_at
+                life = f"{actor.name}.{actor.life}"
+                self.ended.append(Ended(life, code, lived, actor.killed))
+                actor.process = None
+
+    def of(self, *roles: str) -> list[Actor]:
+        """Return the actors of these roles that run."""
+        return [actor for actor in self.actors if actor.role in roles and actor.runs]
+
+    def kill(self, actor: Actor) -> None:
+        """Shoot a process."""
+        actor.killed = True
+        self._send(actor, signal.SIGKILL)
+
+    def pause(self, actor: Actor, *, seconds: float) -> None:
+        """Stop a process in its tracks for a while."""
+        actor.resume_at = time.monotonic() + seconds
+        self._send(actor, signal.SIGSTOP)
+
+    def resume(self, actor: Actor) -> None:
+        """Let a stopped process go on."""
+        actor.resume_at = None
+        self._send(actor, signal.SIGCONT)
+
+    def tell_of_end(self) -> None:
+        """Let all who act on their own know that the run is coming to its end."""
+        (self.folder / player.ENDING).touch()
+        for actor in self.of("producer", "hand"):
+            self.resume(actor)
+
+    def dismiss(self, *roles: str) -> None:
+        """Send SIGTERM to all of these roles."""
+        for actor in self.of(*roles):
+            self.resume(actor)
+            self._send(actor, signal.SIGTERM)
+
+    def wait(self, *roles: str, seconds: float) -> list[str]:
+        """Wait for these to end; returns those that did not, which are killed then."""
+        ends_at = time.monotonic() + seconds
+        late = []
+        for actor in self.of(*roles):
+            with suppress(subprocess.TimeoutExpired):
+                assert actor.process is not None
+                actor.process.wait(max(0.01, ends_at - time.monotonic()))
+            if actor.runs:
+                late.append(actor.name)
+                self.kill(actor)
+        self.bury()
+        return late
+
+    def close(self) -> None:
+        """Leave no process behind, whatever happened."""
+        for actor in self.of(*MODULES):
+            self.kill(actor)
+            assert actor.process is not None
+            actor.process.wait(10)
+
+    def _send(self, actor: Actor, number: signal.Signals) -> None:
+        if actor.process is not None:
+            actor.process.send_signal(number)
+
+
+def roles(*, workers: int, producers: int) -> Iterator[Actor]:
+    """Return the actors of a run; there is one client that works by hand."""
+    yield from (Actor(f"worker-{n}") for n in range(1, workers + 1))
+    yield from (Actor(f"producer-{n}") for n in range(1, producers + 1))
+    yield Actor("hand-1")

@@ -1,0 +1,105 @@
+"""What goes wrong in a run, and when: a plan drawn from the seed, and the one who carries it out.
+
+The plan holds each kind of fault several times, so that no run passes only because its dice were
+kind. Who is hit is drawn when the moment has come, among those who are there then.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.nemesis.cast import Actor, Cast
+from tests.nemesis.history import History
+from tests.nemesis.server import Server
+from tests.nemesis.tasks import LEASE_SECONDS
+
+ROUND_SECONDS = 20.0
+# How often each happens in a round. The embedded server is given up when it dies six times a
+# minute, of which a restart is one; a shot backend is mended by the server itself.
+EACH_ROUND = {
+    "kill a worker": 2,
+    "pause a worker": 3,
+    "kill a producer": 2,
+    "pause a producer": 1,
+    "kill the hand": 1,
+    "pause the hand": 1,
+    "terminate backends": 3,
+    "kill a backend": 1,
+    "restart the server": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: *at* so many seconds from the start."""
+
+    at: float
+    kind: str
+
+
+def plan(rng: random.Random, *, seconds: float) -> list[Fault]:
+    """Return the faults of a run that lasts so long, in order."""
+    faults: list[Fault] = []
+    rounds = max(1, round(seconds / ROUND_SECONDS))
+    length = seconds / rounds
+    for number in range(rounds):
+        kinds = [kind for kind, times in EACH_ROUND.items() for _ in range(times)]
+        rng.shuffle(kinds)
+        # At the start there is nothing to hurt yet.
+        moments = sorted(rng.uniform(1.5 if number == 0 else 0.0, length) for _ in kinds)
+        faults += [
+            Fault(number * length + at, kind) for at, kind in zip(moments, kinds, strict=True)
+        ]
+    return faults
+
+
+class Nemesis:
+    """Carries out a plan: `due` is what is still to come, `done` counts what took effect."""
+
+    def __init__(
+        self,
+        faults: list[Fault],
+        cast: Cast,
+        server: Server,
+        rng: random.Random,
+        history: History,
+    ) -> None:
+        self.due = list(faults)
+        self._history = history
+        self._cast = cast
+        self._server = server
+        self._rng = rng
+        self.done: Counter[str] = Counter()
+
+    def act(self, *, now: float) -> None:
+        """Do what is due *now* seconds after the start; a fault that hits nobody stays due."""
+        for fault in [fault for fault in self.due if fault.at <= now]:
+            hit = self._do(fault.kind)
+            if hit:
+                self._history.note("fault", kind=fault.kind)
+                self.done[fault.kind] += hit
+                self.due.remove(fault)
+
+    def _do(self, kind: str) -> int:
+        match kind.split():
+            case ["kill", "a" | "the", "worker" | "producer" | "hand" as role]:
+                return self._on_one(role, self._cast.kill)
+            case ["pause", "a" | "the", role]:
+                seconds = self._rng.uniform(1.1, 1.8) * LEASE_SECONDS
+                return self._on_one(role, lambda actor: self._cast.pause(actor, seconds=seconds))
+            case ["terminate", _]:
+                return self._server.terminate_backends(self._rng, most=self._rng.randint(1, 6))
+            case ["restart", *_]:
+                return self._server.restart()
+            case _:
+                return self._server.kill_backend(self._rng)
+
+    def _on_one(self, role: str, act: Callable[[Actor], object]) -> int:
+        here = [actor for actor in self._cast.of(role) if actor.resume_at is None]
+        if not here:
+            return 0
+        act(self._rng.choice(here))
+        return 1

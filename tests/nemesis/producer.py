@@ -1,0 +1,233 @@
+"""A producer process: `python -m tests.nemesis.producer`. It asks for tasks in every way there is.
+
+Three threads, each doing one thing after the other; from time to time all threads of all producers
+meet at the same moment to enqueue the same key, some of them inside transactions that are held open
+or rolled back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+from psycopg.types.json import Jsonb
+
+from tests.nemesis import history
+from tests.nemesis.player import is_ending, play
+from tests.nemesis.tasks import ACCOUNTS, LEASE_SECONDS, app
+
+THREADS = 3
+STORM_EVERY_SECONDS = 0.4
+# Keys that are free again as soon as their task has ended, and so are taken over and over.
+WORN_KEYS = 3
+Ask = dict[str, Any]
+
+_nonces = itertools.count(1)
+
+
+def nonce() -> str:
+    """Return a name that no other task has."""
+    return f"{history.mine().name}-{next(_nonces)}"
+
+
+def ask_for(type: str, *, queue: str = "mixed", key: str | None = None, **payload: Any) -> Ask:
+    """Return a task to ask for."""
+    asked: Ask = {
+        "type": f"tests.nemesis.tasks.{type}", "queue": queue,
+        "payload": {"nonce": nonce(), **payload},
+    }  # fmt: skip
+    if key is not None:
+        asked["key"] = key
+    return asked
+
+
+class Producer:
+    """One thread of a producer."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._recent: deque[int] = deque(maxlen=200)
+        # Those that a cancel may find running.
+        self._slow: deque[int] = deque(maxlen=5)
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def run(self) -> None:
+        """Ask for one thing after the other until the run ends."""
+        acts: list[tuple[Callable[[], None], int]] = [
+            (self.one, 30), (self.bank, 14), (self.rough, 2), (self.slow, 8), (self.chores, 10),
+            (self.bulk, 3), (self.by_sql, 4), (self.rolled_back, 4), (self.storm, 12),
+            (self.cancel, 8), (self.requeue, 3), (self.look, 3),
+        ]  # fmt: skip
+        while not is_ending():
+            [(act, _)] = self._rng.choices(acts, [weight for _, weight in acts])
+            act()
+            time.sleep(self._rng.expovariate(1 / 0.08))
+
+    # ── enqueues ──
+
+    def one(self) -> None:
+        """A task of the common kinds, with some priority and delay."""
+        kind = self._rng.choice(("plain", "plain", "flaky", "poison", "hopeless", "snoozing"))
+        payload: Ask = {
+            "flaky": {"failures": self._rng.randint(1, 3)},
+            "snoozing": {"times": self._rng.randint(1, 4)},
+        }.get(kind, {})
+        options = {
+            "priority": self._rng.choice((-5, 0, 0, 5)),
+            "delay": self._rng.choice((None, None, 0.2, 1.0)),
+        }
+        self.enqueue([ask_for(kind, **payload) | options])
+
+    def bank(self) -> None:
+        """A transfer between two accounts, in a transaction of the producer's own or not."""
+        source, target = self._rng.sample(range(1, ACCOUNTS + 1), 2)
+        payload: Ask = {"source": source, "target": target, "amount": self._rng.randint(1, 100)}
+        kind = self._rng.choice(("transfer", "transfer_async"))
+        if kind == "transfer":
+            tricks = ("", "", "roll back", "savepoint", "linger")
+            payload["trick"] = self._rng.choice(tricks)
+        asked = ask_for(kind, queue="bank", **payload)
+        if self._rng.random() < 0.5:
+            self.in_transaction(asked, commit=True)
+        else:
+            self.enqueue([asked])
+
+    def rough(self) -> None:
+        """A task that takes its worker along."""
+        self.enqueue([ask_for(self._rng.choice(("killer", "kill_once")), queue="rough")])
+
+    def slow(self) -> None:
+        """A task that takes about as long as a lease, sometimes longer."""
+        kind = self._rng.choice(("hold", "hold", "hold_thread", "block"))
+        seconds = self._rng.uniform(0.3, 1.8) * LEASE_SECONDS
+        self.enqueue([ask_for(kind, queue="slow", seconds=round(seconds, 2))])
+
+    def chores(self) -> None:
+        """Some tasks that are settled by hand."""
+        asked = [ask_for("chore", queue="hand") for _ in range(self._rng.randint(2, 6))]
+        self.enqueue(asked)
+
+    def bulk(self) -> None:
+        """Many at once, some with keys."""
+        asked = [ask_for("plain") for _ in range(self._rng.randint(5, 40))]
+        for task in self._rng.sample(asked, 3):
+            task["key"] = f"bulk-{self._rng.randint(1, 10_000)}"
+        self.enqueue(asked)
+
+    def by_sql(self) -> None:
+        """A task from plain SQL."""
+        asked = ask_for("plain", key=f"sql-{self._rng.randint(1, 10_000)}")
+        with history.mine().asking("enqueue", door="sql", **asked) as asking:
+            row = self.connection().execute(
+                "select id, created, payload_matches from wherry.enqueue("
+                " %(queue)s, %(type)s, %(payload)s, key => %(key)s, max_attempts => 500)",
+                {**asked, "payload": Jsonb(asked["payload"])},
+            ).fetchone()  # fmt: skip
+            assert row is not None
+            self.connection().commit()
+            asking.told(id=row[0], created=row[1], matches=row[2])
+
+    def rolled_back(self) -> None:
+        """A task that must never be seen."""
+        self.in_transaction(ask_for("plain"), commit=False)
+
+    def storm(self) -> None:
+        """Meet all the others at the next moment, with the same key."""
+        tick = int(time.time() / STORM_EVERY_SECONDS) + 1
+        worn = tick % 2 == 0
+        key = f"worn-{tick % (2 * WORN_KEYS)}" if worn else f"storm-{tick}"
+        asked = ask_for("plain", key=key)
+        if worn:
+            asked["key_ttl"] = 0.0
+        elif self._rng.random() < 0.5:
+            asked["payload"] = {"nonce": key}
+        time.sleep(max(0.0, tick * STORM_EVERY_SECONDS - time.time()))
+        if self._rng.random() < 0.5:
+            commit = self._rng.random() < 0.6
+            self.in_transaction(asked, commit=commit, hold=self._rng.uniform(0.0, 0.03))
+        else:
+            self.enqueue([asked])
+
+    # ── what else may be asked ──
+
+    def cancel(self) -> None:
+        """Cancel a few of those that were enqueued lately."""
+        ids = [*self._some_of_recent(4), *self._slow]
+        self._slow.clear()
+        with history.mine().asking("cancel", ids=ids) as asking:
+            answers = app.cancel_many(ids)
+            asking.told(answers=list(zip(ids, answers, strict=True)))
+
+    def requeue(self) -> None:
+        """Put back a few that have ended."""
+        with history.mine().asking("list") as asking:
+            state = self._rng.choice(("dead", "failed", "canceled", "succeeded"))
+            page = app.list_tasks(state=state, limit=50)
+            asking.told()
+            # What takes workers along does so often enough by itself.
+            ended = [task.id for task in page.tasks if task.queue != "rough"]
+            ids = self._rng.sample(ended, min(2, len(ended)))
+            with history.mine().asking("requeue", ids=ids) as requeuing:
+                answers = app.requeue_many(ids)
+                requeuing.told(answers=[(answer.id, answer.answer) for answer in answers])
+
+    def look(self) -> None:
+        """Look at one that must be there."""
+        for id_ in self._some_of_recent(1):
+            with history.mine().asking("look", id=id_) as asking:
+                task = app.get_task(id_)
+                asking.told(found=task is not None)
+
+    # ── how it is asked ──
+
+    def enqueue(self, asked: list[Ask]) -> None:
+        """Enqueue on the App's own connections."""
+        with history.mine().asking("enqueue_many", tasks=asked) as asking:
+            answers = app.enqueue_many(asked)
+            asking.told(answers=[(a.id, a.created, a.payload_matches) for a in answers])
+            ids = [answer.id for answer in answers]
+            (self._slow if asked[0]["queue"] == "slow" else self._recent).extend(ids)
+
+    def in_transaction(self, asked: Ask, *, commit: bool, hold: float = 0.0) -> None:
+        """Enqueue in a transaction of ours, which is held open for a while."""
+        with history.mine().asking("enqueue", **asked, commit=commit) as asking:
+            options = {name: asked[name] for name in asked.keys() - {"type", "payload"}}
+            connection = self.connection()
+            try:
+                answer = app.enqueue(asked["type"], asked["payload"], tx=connection, **options)
+                time.sleep(hold)
+                if commit:
+                    connection.commit()
+                    asking.told(
+                        id=answer.id, created=answer.created, matches=answer.payload_matches
+                    )
+                    self._recent.append(answer.id)
+                    return
+                connection.rollback()
+            except psycopg.Error:
+                connection.close()
+                if commit:
+                    raise
+            # Also when the connection was lost: nobody had asked for the commit.
+            asking.ends("rolled_back")
+
+    def connection(self) -> psycopg.Connection[Any]:
+        """Return the thread's connection, made anew when it broke."""
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(
+                app.dsn, application_name=history.mine().name, connect_timeout=5
+            )
+        return self._connection
+
+    def _some_of_recent(self, most: int) -> list[int]:
+        recent = list(self._recent)
+        return self._rng.sample(recent, min(most, len(recent)))
+
+
+if __name__ == "__main__":
+    play(lambda rng: Producer(rng).run(), threads=THREADS)

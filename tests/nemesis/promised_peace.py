@@ -1,0 +1,65 @@
+"""What is promised of the end, and of how it gets there: all ends, nobody fails, nothing is left.
+
+Faults are expected to be survived quietly: an error in a log, a process that gave up, or a
+statement that the server refused is a bug even where no task suffered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from tests.nemesis.evidence import Evidence
+from tests.nemesis.tasks import TAKEN_ALONG
+
+# A process that is started while the server is down may say so and end.
+START_SECONDS = 15.0
+KILLED = -9
+DISMISSED = -15
+_REFUSAL = re.compile(r"\] \((?P<who>.*)\) (?:ERROR|PANIC):  (?P<what>.*)")
+# The driver asks for it when an async handler is canceled that waits on a connection of its own.
+_CANCELED_HANDLER = ("bank", "canceling statement due to user request")
+
+
+def all_ends(evidence: Evidence) -> Iterator[str]:
+    """O2, O4: when faults stop, every task ends, every process leaves, and no trace remains."""
+    yield from evidence.left_over
+
+
+def nobody_fails(evidence: Evidence) -> Iterator[str]:
+    """A process ends only because it was killed, by us or by its task, or was told to."""
+    for ended in evidence.ended:
+        expected = {0, TAKEN_ALONG} | ({KILLED} if ended.killed else set())
+        if ended.seconds < START_SECONDS:
+            # Dismissed before it could hear it, or started while the server was down.
+            expected |= {DISMISSED, 1}
+        if ended.code not in expected:
+            yield f"{ended.name} ended with {ended.code} after {ended.seconds:.1f} s"
+    for note in evidence.noted("failed"):
+        yield f"{note.who}: {note.said['text']}"
+
+
+def nothing_breaks(evidence: Evidence) -> Iterator[str]:
+    """No call raises what its caller should not have to expect, no worker logs an error."""
+    for call in evidence.calls:
+        if call.end == "broke":
+            yield f"{call.who} {call.what} {call.asked}: {call.told['error']}"
+    for note in evidence.noted("logged"):
+        if " is dead after " not in note.said["text"]:
+            yield f"{note.who} logged: {note.said['text']}"
+
+
+def the_server_refuses_nothing(evidence: Evidence) -> Iterator[str]:
+    """No statement fails, not even one that is sent again: no deadlock, no broken constraint."""
+    for line in evidence.server_log.splitlines():
+        found = _REFUSAL.search(line)
+        if found and found.groups() != _CANCELED_HANDLER:
+            yield line
+
+
+PROMISES: dict[str, Callable[[Evidence], Iterator[str]]] = {
+    "O2 all ends": all_ends,
+    "nobody fails": nobody_fails,
+    "nothing breaks": nothing_breaks,
+    "the server refuses nothing": the_server_refuses_nothing,
+}

@@ -1,0 +1,108 @@
+"""A PostgreSQL of the run's own, durable as in production, and the ways to hurt it.
+
+It is the embedded server on a private home. Its keeper starts it again when it is shot, as a
+service manager would; but a server that dies more than five times a minute is given up, so a plan
+must not shoot more often.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+
+from wherry.embedded import acquire
+
+# The one who must never be hit.
+OBSERVER = "nemesis"
+SETTINGS = {"max_connections": "150", "log_line_prefix": "%m [%p] (%a) "}
+PATIENCE_SECONDS = 60.0
+_VICTIMS = (
+    "select pid from pg_stat_activity"
+    " where backend_type = 'client backend' and application_name <> %s"
+)
+
+
+class Server:
+    """A running private server; leaving the `with` block stops it and removes what it kept."""
+
+    def __init__(self) -> None:
+        # Short, and open to the user that PostgreSQL runs as if we are root.
+        self._folder = Path(tempfile.mkdtemp(prefix="nemesis-", dir="/tmp")).resolve()
+        self._folder.chmod(0o711)
+        self._embedded = acquire(self._folder / "home", settings=SETTINGS)
+        self.dsn = self._embedded.dsn
+
+    @property
+    def log(self) -> str:
+        """What the server has written into its log."""
+        return self._embedded.log.read_text(errors="replace")
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """Connect, waiting for a server that is on its way up."""
+        ends_at = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return psycopg.connect(
+                    self.dsn, autocommit=True, application_name=OBSERVER, connect_timeout=5
+                )
+            except psycopg.OperationalError:
+                if time.monotonic() > ends_at:
+                    raise
+                time.sleep(0.05)
+
+    def terminate_backends(self, rng: random.Random, *, most: int) -> int:
+        """End some connections in good order; returns how many."""
+        with self.connect() as connection:
+            victims = self._victims(connection)
+            chosen = rng.sample(victims, min(most, len(victims)))
+            for victim in chosen:
+                connection.execute("select pg_terminate_backend(%s)", (victim,))
+        return len(chosen)
+
+    def kill_backend(self, rng: random.Random) -> int:
+        """Shoot one backend, whereupon PostgreSQL ends all others and recovers."""
+        with self.connect() as connection:
+            victims = self._victims(connection)
+        if not victims:
+            return 0
+        with suppress(ProcessLookupError):
+            os.kill(rng.choice(victims), signal.SIGKILL)
+            return 1
+        return 0
+
+    def restart(self) -> int:
+        """Shut down without any care, as in a power cut; the keeper starts it again."""
+        [data] = (path for path in self._embedded.home.iterdir() if path.name.isdigit())
+        with suppress(ProcessLookupError, FileNotFoundError, ValueError):
+            os.kill(int((data / "postmaster.pid").read_text().split("\n")[0]), signal.SIGQUIT)
+            return 1
+        return 0
+
+    def close(self) -> None:
+        """Stop the server, and remove its files."""
+        self._embedded.release()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _victims(self, connection: psycopg.Connection[Any]) -> list[int]:
+        return [int(pid) for (pid,) in connection.execute(_VICTIMS, (OBSERVER,))]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

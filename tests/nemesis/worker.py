@@ -1,0 +1,89 @@
+"""A worker process: `python -m tests.nemesis.worker NAME`. It is the product's own worker.
+
+It only notes more than the product does: every answer to a report, whatever is logged as an error,
+and how it ended. Its name is the same in each of its lives, as that of a restarted pod may be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import traceback
+from dataclasses import replace
+from datetime import timedelta
+from unittest import mock
+
+import wherry
+from tests.nemesis import history, mutants
+from tests.nemesis.tasks import LEASE_SECONDS, QUEUES, app, fence
+from wherry.app.work import run_worker, worker_settings
+from wherry.domain.lease import Reported
+from wherry.domain.outcome import Completed, Failed, Outcome
+from wherry.worker.answers import log_answer
+
+
+class Complaints(logging.Handler):
+    """Notes what is logged as an error, or with a traceback."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.ERROR or record.exc_info:
+            history.mine().note("logged", text=self.format(record))
+
+
+def verb_of(outcome: Outcome) -> str:
+    """Return what was reported: complete, or the verdict."""
+    match outcome:
+        case Completed():
+            return "complete"
+        case Failed(verdict=verdict):
+            return "fail" if verdict == "retry" else f"fail:{verdict}"
+        case _:
+            return outcome.verdict
+
+
+def note_answers() -> None:
+    """Note every answer that the worker gets to a report, before it acts on it."""
+
+    def noting(outcome: Outcome, answer: Reported) -> None:
+        history.mine().note(
+            "reported", verb=verb_of(outcome), fence=fence(outcome.lease), answer=answer
+        )
+        log_answer(outcome, answer)
+
+    mock.patch("wherry.worker.worker.log_answer", noting).start()
+
+
+async def work(name: str) -> int:
+    """Work until a signal says to stop; returns the exit code."""
+    settings = replace(
+        worker_settings(concurrency=8, lease_for=LEASE_SECONDS, shutdown_timeout=5.0, listen=True),
+        reap_every=timedelta(seconds=0.5),
+    )
+    try:
+        summary = await run_worker(app, queues=QUEUES, settings=settings, name=name, signals=True)
+    finally:
+        await app.aclose_loop()
+    history.mine().note("left", abandoned=summary.abandoned, unreported=summary.unreported)
+    return summary.exit_code
+
+
+def main() -> int:
+    """Be one worker."""
+    mutants.apply()
+    note_answers()
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+    logging.getLogger().addHandler(Complaints())
+    try:
+        return asyncio.run(work(sys.argv[1]))
+    except wherry.Unavailable as error:
+        # Started while the server was down: said in a line, and whoever started it does so again.
+        print(error, file=sys.stderr)
+        return 1
+    except Exception:
+        history.mine().note("failed", text=traceback.format_exc())
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

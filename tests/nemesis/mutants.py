@@ -1,13 +1,14 @@
 """Known bugs to put into the product, one at a time, to see whether the checker notices.
 
 A suite that finds nothing may be blind. Each mutant changes the text of one statement as it is
-loaded, in the processes of the run only; a text that is not there any more is an error, so that no
-mutant turns harmless unnoticed.
+loaded, in the processes of the run only; a pattern that finds nothing to change is an error, so
+that no mutant turns harmless unnoticed.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,85 +21,85 @@ VARIABLE = "NEMESIS_MUTANT"
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """In *statement*, each of these texts is replaced by the other."""
+    """In *statement*, what each pattern finds is replaced."""
 
     name: str
     statement: str
     changes: tuple[tuple[str, str], ...]
 
 
-_FENCE = "       and live.token = asked.token\n       and live.lease_id = asked.lease_id\n"
-_UNEXPIRED = "       and lease.expires_at > wherry.now()\n"
-_SEEN = "case when held.stamp = excluded.seen_stamp then"
+# Whole lines, since those of the statements are one clause each.
+_TOKEN_AND_LEASE = (
+    (r"\n *and live\.token = asked\.token\b", ""),
+    (r"\n *and live\.lease_id = asked\.lease_id\b", ""),
+)
+_UNEXPIRED = (r"\n *and lease\.expires_at .*wherry\.now\(\).*", "")
 
 MUTANTS = {
     mutant.name: mutant
     for mutant in (
-        Mutant("complete_without_fence", "leases/complete_tasks", ((_FENCE, ""),)),
-        Mutant("fail_without_fence", "leases/fail_tasks", ((_FENCE, ""),)),
-        Mutant("give_back_without_fence", "leases/give_back_tasks", ((_FENCE, ""),)),
-        Mutant("complete_after_expiry", "leases/complete_tasks", ((_UNEXPIRED, ""),)),
-        Mutant("heartbeat_revives", "leases/heartbeat_leases", ((_UNEXPIRED, ""),)),
+        Mutant("complete_without_fence", "leases/complete_tasks", _TOKEN_AND_LEASE),
+        Mutant("fail_without_fence", "leases/fail_tasks", _TOKEN_AND_LEASE),
+        Mutant("give_back_without_fence", "leases/give_back_tasks", _TOKEN_AND_LEASE),
+        Mutant("complete_after_expiry", "leases/complete_tasks", (_UNEXPIRED,)),
+        Mutant("heartbeat_revives", "leases/heartbeat_leases", (_UNEXPIRED,)),
         Mutant(
             "complete_in_transaction_without_fence",
             "leases/complete_in_transaction",
-            (("       and live.token = :token::text::bigint\n", ""),
-             ("       and live.lease_id = :lease_id::text::uuid\n", "")),
+            ((r"\n *and live\.token = :token.*", ""),
+             (r"\n *and live\.lease_id = :lease_id.*", "")),
         ),
         Mutant(
             "lease_keeps_token",
             "leases/lease_tasks",
-            (("token = live.token + 1", "token = greatest(live.token, 1)"),),
+            ((r"token = live\.token \+ 1", "token = greatest(live.token, 1)"),),
         ),
         Mutant(
             "reap_early",
             "maintenance/reap_leases",
-            (("where lease.expires_at <= wherry.now()",
-              "where lease.expires_at <= wherry.now() + interval '300 milliseconds'"),
-             ("and lease.expires_at <= wherry.now()",
-              "and lease.expires_at <= wherry.now() + interval '300 milliseconds'")),
+            ((r"(where|and) lease\.expires_at .*",
+              r"\1 lease.expires_at <= wherry.now() + '0.3 s'"),),
         ),
         Mutant(
             "reap_without_limit",
             "maintenance/reap_leases",
-            (("                when live.attempts >= live.max_attempts then 'dead'\n", ""),),
+            ((r"\n *when live\.attempts >= live\.max_attempts then 'dead'", ""),),
         ),
         Mutant(
             "reap_drops_what_is_locked",
             "maintenance/reap_leases",
-            (("              and live.id not in (select mine.id from mine)\n", "and false\n"),),
+            ((r"and live\.id not in \(select mine\.id from mine\)", "and false"),),
         ),
         Mutant(
             "fail_ignores_cancel",
             "leases/fail_tasks",
-            (("case when live.cancel_requested_at is not null or asked.verdict = 'cancel'",
-              "case when asked.verdict = 'cancel'"),),
+            ((r"case when live\.cancel_requested_at is not null or", "case when"),),
         ),
         Mutant(
             "release_counts",
             "leases/give_back_tasks",
-            (("else live.attempts - 1", "else live.attempts"),),
+            ((r"else live\.attempts - 1", "else live.attempts"),),
         ),
         Mutant(
             "dead_without_history",
             "leases/fail_tasks",
-            (("      from mine\n        on conflict",
-              "      from mine where mine.next_state <> 'dead'\n        on conflict"),),
+            ((r"from mine\n *on conflict \(task_id",
+              "from mine where mine.next_state <> 'dead' on conflict (task_id"),),
         ),
         Mutant(
             "key_taken_over_unseen",
             "tasks/enqueue_tasks",
-            ((_SEEN, "case when held.seen_stamp is null then"),),
+            ((r"case when held\.stamp = excluded\.seen_stamp then", "case when true then"),),
         ),
         Mutant(
             "key_never_free",
             "tasks/resolve_keys",
-            (("coalesce(finished.key_until, finished.keep_until) > wherry.now()", "true"),),
+            ((r"coalesce\(finished\.key_until, finished\.keep_until\) > wherry\.now\(\)", "true"),),
         ),
         Mutant(
             "cancel_ends_leased",
             "tasks/cancel_tasks",
-            (("and mine.state <> 'leased'", ""), ("and mine.state = 'leased'", "and false")),
+            ((r"and mine\.state <> 'leased'", ""), (r"and mine\.state = 'leased'", "and false")),
         ),
     )
 }  # fmt: skip
@@ -128,8 +129,8 @@ def apply() -> None:
 
 def mutate(text: str, mutant: Mutant) -> str:
     """Return a statement's text with the bug in it."""
-    for good, bad in mutant.changes:
-        if good not in text:
-            raise AssertionError(f"mutant {mutant.name}: {mutant.statement} has no {good!r}")
-        text = text.replace(good, bad)
+    for pattern, bad in mutant.changes:
+        text, times = re.subn(pattern, bad, text)
+        if not times:
+            raise AssertionError(f"mutant {mutant.name}: {mutant.statement} has no {pattern}")
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -236,7 +237,7 @@ def test_a_terminal_that_cannot_show_a_character_shows_an_escape(app: App, dsn: 
 
     done = subprocess.run(
         [sys.executable, "-m", "wherry", "tasks", "list", "--dsn", dsn],
-        env={"PYTHONIOENCODING": "ascii", "PATH": ""},
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         timeout=60,
         check=True,

@@ -48,6 +48,7 @@ NAMES: dict[str, str] = {
     "arequeue": "requeue",
     "arequeue_many": "requeue_many",
     "apurge": "purge",
+    "apurge_many": "purge_many",
     "alease": "lease",
     "aheartbeat": "heartbeat",
     "acomplete": "complete",

@@ -1,4 +1,4 @@
-"""Settings with their defaults, each stated once and with its unit in the type.
+"""Settings and their defaults; what users can set is a constant, so that it is stated once.
 
 Whatever the database decides (lease ends, retention) is only asked for here, never measured here.
 """
@@ -12,6 +12,11 @@ DSN_VARIABLE = "WHERRY_DSN"
 DEFAULT_SCHEMA = "wherry"
 DEFAULT_QUEUE = "default"
 DEFAULT_MAX_ATTEMPTS = 20
+DEFAULT_POOL_SIZE = 10
+DEFAULT_POOL_TIMEOUT = timedelta(seconds=10)
+DEFAULT_CONCURRENCY = 20
+DEFAULT_LEASE_FOR = timedelta(seconds=30)
+DEFAULT_SHUTDOWN_TIMEOUT = timedelta(seconds=30)
 MAX_SNOOZES = 1000
 MAX_RELEASES = 100
 PAYLOAD_LIMIT_BYTES = 1024 * 1024
@@ -21,8 +26,8 @@ PAYLOAD_LIMIT_BYTES = 1024 * 1024
 class PoolSettings:
     """How an App's own connections are made and bounded."""
 
-    size: int = 10
-    acquire_timeout: timedelta = timedelta(seconds=10)
+    size: int = DEFAULT_POOL_SIZE
+    acquire_timeout: timedelta = DEFAULT_POOL_TIMEOUT
     connect_timeout: timedelta = timedelta(seconds=5)
     # A peer that vanished without a reset is noticed by the kernel after this.
     network_timeout: timedelta = timedelta(seconds=15)
@@ -32,9 +37,9 @@ class PoolSettings:
 class WorkerSettings:
     """How a worker leases, runs and reports."""
 
-    concurrency: int = 20
-    lease_for: timedelta = timedelta(seconds=30)
-    shutdown_timeout: timedelta = timedelta(seconds=30)
+    concurrency: int = DEFAULT_CONCURRENCY
+    lease_for: timedelta = DEFAULT_LEASE_FOR
+    shutdown_timeout: timedelta = DEFAULT_SHUTDOWN_TIMEOUT
     poll_every: timedelta = timedelta(seconds=1)
     # While the listener is proven alive the poll is only a backstop.
     poll_every_when_listening: timedelta = timedelta(seconds=5)

@@ -13,12 +13,17 @@ from psycopg.conninfo import conninfo_to_dict
 from wherry.errors import ConfigError
 
 
+def check_text(dsn: object) -> str:
+    """Return *dsn* if it is a text at all. Raises ConfigError."""
+    if isinstance(dsn, str):
+        return dsn
+    raise ConfigError(f"the DSN must be a string, not {type(dsn).__name__}")
+
+
 def read_dsn(dsn: object) -> dict[str, Any]:
     """Return the parameters of *dsn*, libpq's conninfo or URI. Raises ConfigError if it is none."""
-    if not isinstance(dsn, str):
-        raise ConfigError(f"the DSN must be a string, not {type(dsn).__name__}")
     try:
-        return dict(conninfo_to_dict(dsn))
+        return dict(conninfo_to_dict(check_text(dsn)))
     except (ProgrammingError, UnicodeError):
         raise ConfigError(
             "the DSN cannot be read: write postgresql://user@host/database, or"

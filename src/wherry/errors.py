@@ -207,7 +207,6 @@ class InvalidTask(WherryError, ValueError):
 
     def __init__(self, text: str, *, index: int | None = None) -> None:
         self.index = index
-        self.text = text
         super().__init__(text if index is None else f"task {index} of the batch: {text}")
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from wherry.domain.options import (
     LONGEST_KEY_BYTES,
     LONGEST_NAME_BYTES,
+    Options,
     TaskSpec,
     check_key,
     check_name,
-    make_spec,
 )
 from wherry.errors import InvalidOption
 
@@ -47,8 +47,9 @@ ODD_BUT_FINE = [
 
 
 def spec_of(**options: Any) -> TaskSpec:
-    given: dict[str, Any] = {"type": "t", "payload": "{}", **options}
-    return make_spec(**given)
+    given = {"type": "t", "payload": "{}", "index": None, **options}
+    type, payload, index = (given.pop(name) for name in ("type", "payload", "index"))
+    return Options(**given).spec(type, payload, index=index)
 
 
 def refusal_of(**options: Any) -> InvalidOption:

@@ -12,8 +12,8 @@ import pytest
 
 from wherry.domain.options import (
     HEADERS_LIMIT_BYTES,
+    Options,
     TaskSpec,
-    make_spec,
 )
 from wherry.domain.retry import FullJitter
 from wherry.errors import InvalidOption, InvalidTask
@@ -23,8 +23,9 @@ NO_NUMBERS = ["a", "1", 1.5, 1.0, True, False, math.nan, None, [1], b"1"]
 
 
 def spec_of(**options: Any) -> TaskSpec:
-    given: dict[str, Any] = {"type": "t", "payload": "{}", **options}
-    return make_spec(**given)
+    given = {"type": "t", "payload": "{}", "index": None, **options}
+    type, payload, index = (given.pop(name) for name in ("type", "payload", "index"))
+    return Options(**given).spec(type, payload, index=index)
 
 
 def refusal_of(**options: Any) -> InvalidOption:
@@ -35,7 +36,7 @@ def refusal_of(**options: Any) -> InvalidOption:
 
 
 def test_a_task_without_options_has_the_documented_defaults() -> None:
-    assert make_spec(type="shop.send", payload='{"a":1}') == TaskSpec(
+    assert Options().spec("shop.send", '{"a":1}') == TaskSpec(
         queue="default",
         type="shop.send",
         payload='{"a":1}',

@@ -22,7 +22,6 @@ from wherry.domain.retry import (
     check_policy,
     delay,
     from_json,
-    stored_base_and_cap,
     to_json,
 )
 from wherry.errors import InvalidOption, InvalidTask
@@ -291,11 +290,3 @@ def test_a_stored_form_that_is_not_understood_is_the_default_and_is_told(stored:
     assert from_json(stored, note=notes.append) == DEFAULT_POLICY
     assert from_json(stored) == DEFAULT_POLICY
     assert notes[0].startswith("the stored retry policy is not understood, so the default serves: ")
-
-
-def test_a_lost_lease_draws_by_the_stored_base_and_cap() -> None:
-    assert stored_base_and_cap(FullJitter(2, 30)) == (2.0, 30.0)
-    assert stored_base_and_cap(Additive(2, 5, 30)) == (2.0, 30.0)
-    assert stored_base_and_cap(Fixed(7)) == (7.0, 7.0)
-    assert stored_base_and_cap(lambda *_: 1) == (1.0, 3600.0)
-    assert stored_base_and_cap(None) == (1.0, 3600.0)

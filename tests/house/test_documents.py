@@ -10,6 +10,7 @@ import inspect
 import re
 import tomllib
 from collections import defaultdict
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from tests.house.test_public_names import errors_in
 from wherry import Additive, Fixed, FullJitter
 from wherry.cli import main
 from wherry.domain import options
+from wherry.domain.options import Options
 from wherry.domain.retry import RetryPolicy, delay
-from wherry.tasks.task import OPTION_NAMES, TaskType
+from wherry.tasks.task import TaskType
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "wherry"
@@ -72,9 +74,7 @@ def writes_in_sql() -> dict[str, dict[str, set[str]]]:
 
 def test_a_broken_link_would_be_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(
-        "# A title, `so`\n[a](#a-title-so) [b](#b) [c](no.md) [d](page.md#a-title-so)"
-    )
+    page.write_text("# A title, `so`\n[a](#a-title-so) [b](#b) [c](no.md) [d](page.md#a-title-so)")
 
     assert broken_links(page) == ["#b: no such heading", "no.md: not there"]
 
@@ -108,8 +108,12 @@ def test_every_option_stands_in_the_reference_and_no_other() -> None:
     rows = table("docs/reference/options.md", "options")
     said = [cells[0].strip("`") for cells in rows]
 
-    assert sorted(said) == sorted(OPTION_NAMES)
-    assert set(said) == set(inspect.signature(TaskType.using).parameters) - {"self"}
+    of_a_call = set(inspect.signature(TaskType.using).parameters) - {"self", "options"}
+    assert sorted(said) == sorted(options.EnqueueOptions.__optional_keys__ | of_a_call)
+
+
+def test_options_are_the_same_to_a_type_checker_and_to_the_library() -> None:
+    assert {each.name for each in fields(Options)} == options.EnqueueOptions.__optional_keys__
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from wherry.commands.leases import CompleteTasks, LeaseTasks
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks
 from wherry.domain.lease import Reported
 from wherry.domain.names import quote_identifier, render_schema
-from wherry.domain.options import make_spec
+from wherry.domain.options import Options
 from wherry.domain.outcome import Completed
 from wherry.errors import MigrationFailed
 from wherry.transport import base
@@ -33,7 +33,7 @@ ENQUEUERS = {
     "tasks/draw_task_ids",
     "tasks/enqueue_tasks",
     "tasks/forget_resent",
-    "tasks/list_standings",
+    "tasks/list_known_ids",
     "tasks/resolve_keys",
     "workers/get_channel",
     "workers/transactions_ended",
@@ -173,8 +173,8 @@ def test_a_task_goes_from_enqueuer_to_worker_to_done(cast: Cast) -> None:
     ):
         ids = base.run(shop, DrawTaskIds(2), schema=SCHEMA)
         specs = (
-            make_spec(type="shop.send", payload="{}", queue="mail", key="once"),
-            make_spec(type="shop.send", payload="{}", queue="mail"),
+            Options(queue="mail", key="once").spec("shop.send", "{}"),
+            Options(queue="mail").spec("shop.send", "{}"),
         )
         base.run(shop, EnqueueTasks(specs, ids=tuple(ids)), schema=SCHEMA)
         from_sql = value(shop, "select id from wherry.enqueue('mail', 'shop.send', key => 'k')")

@@ -26,9 +26,9 @@ from wherry.commands.tasks import CancelTasks, EnqueueTasks, GetTask, PurgeTasks
 from wherry.config import PoolSettings
 from wherry.domain.failure import Failure
 from wherry.domain.lease import Lease, Reported
-from wherry.domain.options import TaskSpec, make_spec
+from wherry.domain.options import Options, TaskSpec
 from wherry.domain.outcome import Completed, Failed, GivenBack
-from wherry.domain.task import Canceled, Enqueued, Requeued, Task
+from wherry.domain.task import Canceled, Enqueued, Purged, Requeued, Task
 from wherry.tasks.payload import encode
 from wherry.transport.base import drive, run
 from wherry.transport.connect import connection_text
@@ -150,14 +150,15 @@ class Session:
         return self.call(HeartbeatLeases(leases, seconds))
 
     def cancel(self, *ids: int, reason: str | None = None) -> list[Canceled]:
-        answers = self.call(CancelTasks(ids, reason))
-        return [answers[id_] for id_ in ids]
+        return self.call(CancelTasks(ids, reason))
 
     def requeue(self, *ids: int, without_key: bool = False) -> list[Requeued]:
         return self.call(RequeueTasks(ids, without_key))
 
     def purge(self, *ids: int) -> list[int]:
-        return self.call(PurgeTasks(ids))
+        """Purge tasks and return the ids that are gone."""
+        answers = zip(ids, self.call(PurgeTasks(ids)), strict=True)
+        return [id_ for id_, answer in answers if answer is Purged.PURGED]
 
     def reap(self, batch: int = 100) -> Reaped:
         return self.call(ReapLeases(batch))
@@ -187,7 +188,7 @@ class Session:
 
 def spec(type: str = "t", payload: Any = None, **options: Any) -> TaskSpec:
     """Return a checked task."""
-    return make_spec(type=type, payload=encode(payload or {}), **options)
+    return Options(**options).spec(type, encode(payload or {}))
 
 
 def result_of(future: Future[R]) -> R:

@@ -127,17 +127,6 @@ def test_age_counts_from_the_end_of_a_finished_and_the_start_of_a_live_task(
     assert ids(session, older_than_seconds=1800, states=frozenset({State.DEAD})) == []
 
 
-def test_histories_come_with_the_tasks_when_asked_for(session: Session) -> None:
-    id_ = session.enqueue(max_attempts=3)
-    for _ in range(3):
-        session.fail(session.lease_one())
-    quiet = session.enqueue()
-
-    page = session.call(ListTasks(Filter(), 10, None, with_history=True))
-
-    assert {task.id: len(task.history) for task in page.tasks} == {id_: 3, quiet: 0}
-
-
 def test_a_payload_that_cannot_be_read_hides_no_other_task(session: Session) -> None:
     good, bad = session.enqueue(), session.enqueue()
     session.rows(

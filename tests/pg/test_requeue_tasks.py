@@ -11,7 +11,7 @@ import pytest
 from tests.pg.support import Session, result_of, spec
 from wherry.domain.lease import Reported
 from wherry.domain.state import State
-from wherry.domain.task import Requeued
+from wherry.domain.task import RequeueAnswer, Requeued
 from wherry.testing import Clock
 
 
@@ -41,7 +41,7 @@ def finish(session: Session, state: State) -> int:
 def test_a_finished_task_runs_again_from_the_start(session: Session, state: State) -> None:
     id_ = finish(session, state)
 
-    assert session.requeue(id_) == [Requeued(id_, "queued")]
+    assert session.requeue(id_) == [Requeued(id_, RequeueAnswer.QUEUED)]
 
     task = session.task(id_)
     assert (task.state, task.attempts, task.token) == (State.QUEUED, 0, 1)
@@ -128,7 +128,7 @@ def test_a_key_that_names_another_live_task_is_refused_by_that_ones_name(
     new = session.enqueue(key="k")
     before = session.dump()
 
-    assert session.requeue(old) == [Requeued(old, "key_taken", "k", new)]
+    assert session.requeue(old) == [Requeued(old, RequeueAnswer.KEY_TAKEN, "k", new)]
 
     assert session.dump() == before
     assert session.task(old).state is State.DEAD
@@ -188,7 +188,10 @@ def test_of_two_tasks_with_one_key_in_one_call_the_newest_gets_it(
 
     answers = session.requeue(old, new)
 
-    assert answers == [Requeued(old, "key_taken", "k", new), Requeued(new, "queued", "k")]
+    assert answers == [
+        Requeued(old, RequeueAnswer.KEY_TAKEN, "k", new),
+        Requeued(new, RequeueAnswer.QUEUED, "k"),
+    ]
     assert session.value("select count(*) from wherry.live") == 1
 
 

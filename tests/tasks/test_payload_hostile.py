@@ -7,8 +7,9 @@ from typing import Any, NoReturn
 
 import pytest
 
+from wherry.domain.stored import decode
 from wherry.errors import InvalidPayload
-from wherry.tasks.payload import decode, encode, encode_result
+from wherry.tasks.payload import encode, encode_result
 
 
 class CodeRan(BaseException):

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from wherry.domain.stored import decode
 from wherry.errors import InvalidPayload, InvalidTask, WherryError
-from wherry.tasks.payload import decode, encode, encode_result
+from wherry.tasks.payload import encode, encode_result
 
 NAN, INF = float("nan"), float("inf")
 
@@ -87,7 +88,7 @@ class NotANumber(float):
             "no word for numpy.int64: pass value.item()",
         ),
     ],
-    ids=lambda value: ascii(value)[:30] if not isinstance(value, int) else "int",
+    ids=lambda value: ascii(value).partition(" at 0x")[0][:30] if not isinstance(value, int) else "int",
 )
 def test_what_json_or_postgresql_cannot_keep_is_refused_with_its_path(
     value: Any, reason: str

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wherry.domain.stored import decode, decode_result
 from wherry.errors import InvalidPayload
 from wherry.tasks.careful import write_carefully
-from wherry.tasks.payload import decode, decode_result, encode, encode_result
+from wherry.tasks.payload import encode, encode_result
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 scalars = (

@@ -125,7 +125,7 @@ def test_options_are_checked(app: wherry.App) -> None:
         with pytest.raises(wherry.InvalidOption, match="priority"):
             keep.using(priority=1_000).enqueue()
         with pytest.raises(wherry.InvalidOption, match="prority"):
-            app.enqueue("keep", {}, prority=1)
+            app.enqueue("keep", {}, prority=1)  # type: ignore[call-arg]
 
 
 def test_arguments_must_fit_the_handler(app: wherry.App) -> None:

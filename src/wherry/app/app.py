@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from wherry.app.calls import Calls
 from wherry.app.calls_blocking import Calls as BlockingCalls
 from wherry.app.ids import TaskIds
 from wherry.app.imports import import_handlers, refuse_while_importing
 from wherry.app.loop import run_in_own_loop
-from wherry.config import DEFAULT_MAX_ATTEMPTS, DEFAULT_QUEUE, DEFAULT_SCHEMA
-from wherry.domain.retry import RetryPolicy, check_policy
+from wherry.config import (
+    DEFAULT_CONCURRENCY,
+    DEFAULT_LEASE_FOR,
+    DEFAULT_POOL_SIZE,
+    DEFAULT_POOL_TIMEOUT,
+    DEFAULT_SCHEMA,
+    DEFAULT_SHUTDOWN_TIMEOUT,
+)
+from wherry.domain.durations import Duration
+from wherry.domain.options import DeclaredOptions, Options
 from wherry.errors import HandlerError, InvalidOption
 from wherry.migrations import Applied, migrate
-from wherry.tasks.registry import Registry, type_name
-from wherry.tasks.task import Duration, Options, TaskType
+from wherry.tasks.registry import Registry, default_name
+from wherry.tasks.task import TaskType
 from wherry.worker.worker import Summary
 
 P = ParamSpec("P")
@@ -43,7 +50,8 @@ class App(Calls, BlockingCalls):
     `embedded:/folder`) is a PostgreSQL that Wherry starts itself and migrates.
     *imports*: modules with handlers, imported by workers only.
     *tx*: a function that returns the ambient connection, so that no enqueue forgets it.
-    *pool_size*: the most connections that one process's calls hold at a time, per loop.
+    *pool_size*: the most connections that one process's calls hold at a time, per loop; 1 to 1,000.
+    *pool_timeout*: how long a call waits for one, and for a database that went away.
     """
 
     def __init__(
@@ -53,8 +61,8 @@ class App(Calls, BlockingCalls):
         schema: str = DEFAULT_SCHEMA,
         imports: Sequence[str] = (),
         tx: Callable[[], Any] | None = None,
-        pool_size: int = 10,
-        pool_timeout: timedelta | float = 10.0,
+        pool_size: int = DEFAULT_POOL_SIZE,
+        pool_timeout: Duration = DEFAULT_POOL_TIMEOUT,
     ) -> None:
         super().__init__(dsn, schema=schema, tx=tx, pool_size=pool_size, pool_timeout=pool_timeout)
         self.imports = tuple(imports)
@@ -74,17 +82,9 @@ class App(Calls, BlockingCalls):
         /,
         *,
         name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int = 0,
-        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
-        retry: RetryPolicy | None = None,
-        timeout: Duration | None = None,
-        ttl: Duration | None = None,
-        key_ttl: Duration | None = None,
-        tags: Sequence[str] = (),
-        headers: Mapping[str, str] | None = None,
         isolation: Literal["loop", "thread"] | None = None,
         store_result: bool = False,
+        **options: Unpack[DeclaredOptions],
     ) -> TaskDecorator: ...
 
     def task(
@@ -93,49 +93,31 @@ class App(Calls, BlockingCalls):
         /,
         *,
         name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int = 0,
-        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
-        retry: RetryPolicy | None = None,
-        timeout: Duration | None = None,
-        ttl: Duration | None = None,
-        key_ttl: Duration | None = None,
-        tags: Sequence[str] = (),
-        headers: Mapping[str, str] | None = None,
         isolation: Literal["loop", "thread"] | None = None,
         store_result: bool = False,
+        **options: Unpack[DeclaredOptions],
     ) -> TaskType[..., Any] | TaskDecorator:
         """Make a function the handler of a task type; usable bare or with options.
 
-        *timeout* bounds one attempt. *isolation* is `loop` for async functions and `thread` for
-        plain ones. *store_result* keeps what the handler returns. Raises HandlerError for a
-        function no worker could find or call by name, DuplicateType, or InvalidOption.
+        *isolation* is `loop` for async functions and `thread` for plain ones. *store_result* keeps
+        what the handler returns. *options*: queue, priority, max_attempts, retry, timeout (of one
+        attempt), ttl, key_ttl, tags, headers; durations are timedeltas or seconds. Raises
+        HandlerError for a function no worker could find or call by name, DuplicateType, or
+        InvalidOption.
         """
-        if retry is not None:
-            check_policy(retry)
-        options = Options(
-            queue=queue,
-            priority=priority,
-            max_attempts=max_attempts,
-            retry=retry,
-            timeout=timeout,
-            ttl=ttl,
-            key_ttl=key_ttl,
-            tags=tags,
-            headers=headers,
-        )
+        declared = Options.declared(options)
 
         def register(function: Callable[P, R], /) -> TaskType[P, R]:
             task_type: TaskType[P, R] = TaskType(
                 function,
-                name=name if name is not None else type_name(function),
+                name=name if name is not None else default_name(function),
                 app=self,
-                options=options,
+                options=declared,
                 isolation=_isolation(function, isolation),
                 store_result=store_result,
             )
             # Refused where it is written, not at the first enqueue.
-            options.spec(task_type.name, "{}")
+            declared.spec(task_type.name, "{}")
             self.registry.add(task_type)
             return task_type
 
@@ -158,10 +140,10 @@ class App(Calls, BlockingCalls):
         self,
         queues: Sequence[str] | None = None,
         *,
-        concurrency: int = 20,
+        concurrency: int = DEFAULT_CONCURRENCY,
         name: str | None = None,
-        lease_for: timedelta | float = 30.0,
-        shutdown_timeout: timedelta | float = 30.0,
+        lease_for: Duration = DEFAULT_LEASE_FOR,
+        shutdown_timeout: Duration = DEFAULT_SHUTDOWN_TIMEOUT,
         until_empty: bool = False,
         listen: bool = True,
     ) -> Summary:
@@ -195,10 +177,10 @@ class App(Calls, BlockingCalls):
         self,
         queues: Sequence[str] | None = None,
         *,
-        concurrency: int = 20,
+        concurrency: int = DEFAULT_CONCURRENCY,
         name: str | None = None,
-        lease_for: timedelta | float = 30.0,
-        shutdown_timeout: timedelta | float = 30.0,
+        lease_for: Duration = DEFAULT_LEASE_FOR,
+        shutdown_timeout: Duration = DEFAULT_SHUTDOWN_TIMEOUT,
         until_empty: bool = False,
         listen: bool = True,
     ) -> Summary:
@@ -224,8 +206,8 @@ class App(Calls, BlockingCalls):
         *,
         concurrency: int,
         name: str | None,
-        lease_for: timedelta | float,
-        shutdown_timeout: timedelta | float,
+        lease_for: Duration,
+        shutdown_timeout: Duration,
         until_empty: bool,
         listen: bool,
         signals: bool,

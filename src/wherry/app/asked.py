@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from wherry.commands.tasks import Filter
-from wherry.domain.durations import seconds_from
-from wherry.domain.failure import Failure, clean, describe
+from wherry.domain.durations import Duration, seconds_from
+from wherry.domain.failure import MESSAGE_LIMIT_BYTES, Failure, describe
 from wherry.domain.lease import Lease
-from wherry.domain.options import TaskSpec
+from wherry.domain.options import (
+    LONGEST_NAME_BYTES,
+    LONGEST_TAG_BYTES,
+    Options,
+    TaskSpec,
+    check_id,
+    check_name,
+    check_text,
+)
 from wherry.domain.outcome import Failed, stored_policy
-from wherry.domain.retry import check_own_policy, delay
+from wherry.domain.retry import delay
 from wherry.domain.state import State
 from wherry.domain.task import Task
-from wherry.errors import InvalidOption, ResultNotStored, TaskCanceled, TaskDead, TaskFailed
+from wherry.errors import (
+    InvalidOption,
+    InvalidTask,
+    ResultNotStored,
+    TaskCanceled,
+    TaskDead,
+    TaskFailed,
+)
 from wherry.tasks.payload import encode
 from wherry.tasks.registry import Registry
-from wherry.tasks.task import OPTION_NAMES, Options
 
 # How many tasks one statement of a bulk call touches.
 STEP = 500
+LONGEST_LEASE_SECONDS = 86_400.0
 
-_NOT_OPTIONS = frozenset({"type", "payload"})
+# Of one call, however many tasks it stores.
+_OF_THE_CALL = ("tx", "notify")
 
 
 def asked_task(
@@ -34,24 +49,69 @@ def asked_task(
     options: Mapping[str, Any],
     *,
     index: int | None = None,
-) -> tuple[TaskSpec, bool]:
-    """Return the checked task and whether to notify; a registered type's options count first."""
-    given = {name: value for name, value in options.items() if name not in _NOT_OPTIONS}
-    unknown = given.keys() - OPTION_NAMES
-    if unknown:
-        name = sorted(unknown)[0]
-        raise InvalidOption(
-            name, given[name], f"no such option; there are {', '.join(sorted(OPTION_NAMES))}",
-            index=index,
-        )  # fmt: skip
-    if "tx" in given and index is not None:
-        raise InvalidOption("tx", given["tx"], "is one for the whole batch", index=index)
-    if given.get("retry") is not None:
-        check_own_policy(given["retry"], index=index)
+) -> TaskSpec:
+    """Return the checked task: a registered type's options are the base, the call's override."""
     known = registry.find(type) if isinstance(type, str) else None
     base = Options() if known is None else known.options
-    chosen = replace(base, **{name: value for name, value in given.items() if value is not None})
-    return chosen.spec(type, encode(payload, index=index), index=index), chosen.notify
+    chosen = base.changed(options, index=index)
+    return chosen.spec(type, encode(payload, index=index), index=index)
+
+
+def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> list[TaskSpec]:
+    """Return the checked tasks of a batch. Raises InvalidTask with the index of a bad one."""
+    specs: list[TaskSpec] = []
+    for index, task in enumerate(tasks):
+        if not isinstance(task, Mapping):
+            kind = builtins.type(task).__name__
+            raise InvalidTask(f"must be a dict with type and payload, not {kind}", index=index)
+        options: dict[str, Any] = dict(cast("Mapping[str, Any]", task))
+        for name in _OF_THE_CALL:
+            if name in options:
+                reason = "is one for the whole batch: give it to enqueue_many"
+                raise InvalidOption(name, options[name], reason, index=index)
+        type, payload = options.pop("type", None), options.pop("payload", {})
+        specs.append(asked_task(registry, type, payload, options, index=index))
+    return specs
+
+
+def asked_ids(ids: Iterable[Any]) -> list[int]:
+    """Return checked task ids."""
+    return [
+        check_id(id, option=f"ids[{n}]")
+        for n, id in enumerate(_listed(ids, option="ids", of="ids"))
+    ]
+
+
+def asked_queues(queues: Iterable[Any]) -> list[str]:
+    """Return checked names of queues, at least one; `*` may be among them."""
+    names = _listed(queues, option="queues", of="names")
+    if not names:
+        raise InvalidOption("queues", names, "name at least one, or '*' for all")
+    return [name if name == "*" else check_name(name, option="queue") for name in names]
+
+
+def asked_types(types: Iterable[Any] | None) -> tuple[str, ...] | None:
+    """Return checked names of types, or None for any."""
+    if types is None:
+        return None
+    return tuple(
+        check_name(name, option="type") for name in _listed(types, option="types", of="names")
+    )
+
+
+def asked_lease_seconds(lease_for: Duration) -> float:
+    """Return how long a lease lasts, more than 0 s and at most a day."""
+    seconds = seconds_from(lease_for, option="lease_for", zero_allowed=False)
+    if seconds > LONGEST_LEASE_SECONDS:
+        raise InvalidOption("lease_for", lease_for, "must be at most a day: heartbeats extend it")
+    return seconds
+
+
+def asked_reason(reason: Any) -> str | None:
+    """Return the checked reason of a cancel."""
+    if reason is None:
+        return None
+    return check_text(reason, option="reason", limit_bytes=MESSAGE_LIMIT_BYTES, empty_allowed=True)
 
 
 def asked_filter(
@@ -61,9 +121,9 @@ def asked_filter(
     type: str | None,
     tag: str | None,
     error: str | None,
-    older_than: timedelta | float | None,
+    older_than: Duration | None,
 ) -> Filter:
-    """Return the checked filter. Raises InvalidOption for a state that does not exist."""
+    """Return the checked filter. Raises InvalidOption, also for a state that does not exist."""
     names = [state] if isinstance(state, str) else (list(State) if state is None else list(state))
     try:
         states = frozenset(State(name) for name in names)
@@ -72,14 +132,26 @@ def asked_filter(
         raise InvalidOption("state", state, f"the states are {known}") from None
     return Filter(
         states=states,
-        queue=queue,
-        type=type,
-        tag=tag,
-        error=error,
+        queue=_part(queue, option="queue", limit_bytes=LONGEST_NAME_BYTES),
+        type=_part(type, option="type", limit_bytes=LONGEST_NAME_BYTES),
+        tag=_part(tag, option="tag", limit_bytes=LONGEST_TAG_BYTES),
+        error=_part(error, option="error", limit_bytes=MESSAGE_LIMIT_BYTES),
         older_than_seconds=(
             None if older_than is None else seconds_from(older_than, option="older_than")
         ),
     )
+
+
+def _part(value: Any, *, option: str, limit_bytes: int) -> str | None:
+    return None if value is None else check_text(value, option=option, limit_bytes=limit_bytes)
+
+
+def _listed(values: Any, *, option: str, of: str) -> list[Any]:
+    # A string is a sequence of strings, and never what anybody means here.
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        kind = builtins.type(values).__name__
+        raise InvalidOption(option, values, f"must be a list of {of}, not {kind}")
+    return list(values)
 
 
 def asked_failure(
@@ -87,12 +159,10 @@ def asked_failure(
     error: BaseException | str,
     *,
     retry: bool,
-    after: timedelta | float | None,
+    after: Duration | None,
 ) -> Failed:
     """Return the failed attempt to report; its delay is *after*, or what the stored policy says."""
-    failure = (
-        Failure("Error", clean(error, 8192), "") if isinstance(error, str) else describe(error)
-    )
+    failure = Failure.of_text(error) if isinstance(error, str) else describe(error)
     if not retry:
         return Failed(lease, "fail", failure)
     if after is not None:

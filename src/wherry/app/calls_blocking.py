@@ -9,11 +9,22 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from time import monotonic
-from typing import Any
+from typing import Any, Unpack, cast
 
-from wherry.app.asked import STEP, asked_failure, asked_filter, asked_task, result_of
+from wherry.app.asked import (
+    STEP,
+    asked_failure,
+    asked_filter,
+    asked_ids,
+    asked_lease_seconds,
+    asked_queues,
+    asked_reason,
+    asked_task,
+    asked_tasks,
+    asked_types,
+    result_of,
+)
 from wherry.app.ids import TaskIds
 from wherry.app.process import Process
 from wherry.commands.leases import (
@@ -34,11 +45,29 @@ from wherry.commands.tasks import (
     PurgeTasks,
     RequeueTasks,
 )
-from wherry.domain.durations import seconds_from
+from wherry.config import DEFAULT_LEASE_FOR, DEFAULT_QUEUE
+from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.lease import Lease, Reported
-from wherry.domain.options import TaskSpec
+from wherry.domain.options import (
+    EnqueueOptions,
+    TaskSpec,
+    check_flag,
+    check_id,
+    check_integer,
+    check_name,
+)
 from wherry.domain.outcome import Completed, GivenBack
-from wherry.domain.task import Canceled, Enqueued, Page, QueueDepth, Requeued, Task
+from wherry.domain.task import (
+    Canceled,
+    Enqueued,
+    Page,
+    Purged,
+    QueueDepth,
+    RequeueAnswer,
+    Requeued,
+    ResultReader,
+    Task,
+)
 from wherry.errors import KeyTaken, NotFound
 from wherry.maintenance.steps import Maintained, maintenance_pass
 from wherry.tasks.payload import encode_result
@@ -59,7 +88,8 @@ class Calls(Process):
         payload: Mapping[str, Any] | None = None,
         *,
         tx: Any = AMBIENT,
-        **options: Any,
+        notify: bool = True,
+        **options: Unpack[EnqueueOptions],
     ) -> Enqueued:
         """Store one task by the name of its type; *options* are those of `TaskType.using`.
 
@@ -67,7 +97,8 @@ class Calls(Process):
         a task is answered with that task's id and `created=False`; while the transaction that
         stores it is open, this call waits for it. Raises InvalidTask before anything is sent.
         """
-        spec, notify = asked_task(self.registry, type, payload or {}, options)
+        spec = asked_task(self.registry, type, {} if payload is None else payload, options)
+        check_flag(notify, option="notify")
         return (self.enqueue_specs([spec], tx=tx, notify=notify))[0]
 
     def enqueue_many(
@@ -75,14 +106,11 @@ class Calls(Process):
     ) -> list[Enqueued]:
         """Store many tasks, all or none: each a mapping with `type`, `payload` and any option.
 
-        Answers in their order. Raises InvalidTask, naming the index of the one that was refused.
+        Answers in their order; *tx* and *notify* are of the whole call. Raises InvalidTask, naming
+        the index of the one that was refused.
         """
-        specs = [
-            asked_task(self.registry, task.get("type"), task.get("payload", {}), task, index=index)[
-                0
-            ]
-            for index, task in enumerate(tasks)
-        ]
+        specs = asked_tasks(self.registry, tasks)
+        check_flag(notify, option="notify")
         return self.enqueue_specs(specs, tx=tx, notify=notify)
 
     def enqueue_specs(
@@ -101,11 +129,13 @@ class Calls(Process):
                 ids = self._ids.add(drawn, n=n)
         command = EnqueueTasks(tuple(specs), ids=ids, notify=notify)
         answers = self.carry(command, tx=tx, call="enqueue")
-        return [Enqueued(a.id, a.created, a.payload_matches, self) for a in answers]
+        # Who is asked for a result is the App, which has both forms.
+        app = cast("ResultReader", self)
+        return [Enqueued(a.id, a.created, a.payload_matches, app) for a in answers]
 
     def get_task(self, id: int) -> Task | None:
         """Read a task with its history; None if the id names none (any more)."""
-        return self.carry(GetTask(int(id)), call="get_task")
+        return self.carry(GetTask(check_id(id)), call="get_task")
 
     def list_tasks(
         self,
@@ -115,12 +145,11 @@ class Calls(Process):
         type: str | None = None,
         tag: str | None = None,
         error: str | None = None,
-        older_than: timedelta | float | None = None,
+        older_than: Duration | None = None,
         limit: int = 100,
         after: int | None = None,
-        with_history: bool = False,
     ) -> Page:
-        """List tasks, newest first; pass the page's `after` for the next one.
+        """List tasks, newest first and without their histories; the page's `after` gets the next.
 
         *limit* is 1 to 1,000 a page. *error* is a part of the last error's text, in any case.
         *older_than* counts from the end of a finished task, from the enqueue of a live one.
@@ -128,14 +157,16 @@ class Calls(Process):
         wanted = asked_filter(
             state=state, queue=queue, type=type, tag=tag, error=error, older_than=older_than
         )
-        limit = max(1, min(limit, 1000))
-        return self.carry(ListTasks(wanted, limit, after, with_history), call="list_tasks")
+        check_integer(limit, option="limit", least=1, most=1000)
+        if after is not None:
+            check_id(after, option="after")
+        return self.carry(ListTasks(wanted, limit, after), call="list_tasks")
 
     def list_queues(self) -> list[QueueDepth]:
         """Count what each queue holds."""
         return self.carry(ListQueues(), call="list_queues")
 
-    def result(self, id: int, *, timeout: timedelta | float) -> Any:
+    def result(self, id: int, *, timeout: Duration) -> Any:
         """Wait for a task's stored result.
 
         Raises TaskFailed, TaskDead, TaskCanceled, ResultNotStored, NotFound, or TimeoutError after
@@ -143,10 +174,12 @@ class Calls(Process):
         """
         seconds = seconds_from(timeout, option="timeout")
         deadline = monotonic() + seconds
+        # Without the history, which can be long, and is not asked for.
+        look = GetTask(check_id(id), with_history=False)
         warn_of_waiting(id)
         pause = 0.01
         while True:
-            task = self.get_task(id)
+            task = self.carry(look, call="result")
             if task is None:
                 raise NotFound(id)
             if task.state.is_final:
@@ -162,66 +195,85 @@ class Calls(Process):
 
         Raises NotFound for an id that names no task.
         """
-        answers = self.cancel_many([id], reason=reason)
-        if answers[id] is Canceled.UNKNOWN:
+        [answer] = self.cancel_many([check_id(id)], reason=reason)
+        if answer is Canceled.UNKNOWN:
             raise NotFound(id)
-        return answers[id]
+        return answer
 
-    def cancel_many(self, ids: Sequence[int], *, reason: str | None = None) -> dict[int, Canceled]:
-        """Cancel tasks by id; the answer of each is independent of the others'."""
-        answers: dict[int, Canceled] = {}
-        for start in range(0, len(ids), STEP):
-            part = tuple(ids[start : start + STEP])
-            answers |= self.carry(CancelTasks(part, reason), call="cancel")
+    def cancel_many(self, ids: Iterable[int], *, reason: str | None = None) -> list[Canceled]:
+        """Cancel tasks by id; one answer for each, in order, independent of the others'."""
+        wanted, reason = asked_ids(ids), asked_reason(reason)
+        answers: list[Canceled] = []
+        for start in range(0, len(wanted), STEP):
+            part = tuple(wanted[start : start + STEP])
+            answers += self.carry(CancelTasks(part, reason), call="cancel")
         return answers
 
     def requeue(self, id: int, *, without_key: bool = False) -> Requeued:
         """Put a finished task back; its attempts start again, its token and history stay.
 
         Raises KeyTaken if its key names another task meanwhile, NotFound for an unknown id. A task
-        that has not finished is answered `not_final` and left alone.
+        that has not finished is answered NOT_FINAL and left alone.
         """
-        [answer] = self.requeue_many([id], without_key=without_key)
-        if answer.answer == "unknown":
+        [requeued] = self.requeue_many([check_id(id)], without_key=without_key)
+        if requeued.answer is RequeueAnswer.UNKNOWN:
             raise NotFound(id)
-        if answer.answer == "key_taken":
-            raise KeyTaken(id, key=answer.key or "", taken_by=answer.taken_by or 0)
-        return answer
+        if requeued.answer is RequeueAnswer.KEY_TAKEN:
+            raise KeyTaken(id, key=requeued.key or "", taken_by=requeued.taken_by or 0)
+        return requeued
 
-    def requeue_many(self, ids: Sequence[int], *, without_key: bool = False) -> list[Requeued]:
+    def requeue_many(self, ids: Iterable[int], *, without_key: bool = False) -> list[Requeued]:
         """Put finished tasks back by id; one answer for each, in order."""
+        wanted = asked_ids(ids)
+        check_flag(without_key, option="without_key")
         answers: list[Requeued] = []
-        for start in range(0, len(ids), STEP):
-            part = tuple(ids[start : start + STEP])
+        for start in range(0, len(wanted), STEP):
+            part = tuple(wanted[start : start + STEP])
             answers += self.carry(RequeueTasks(part, without_key), call="requeue")
         return answers
 
-    def purge(self, ids: Sequence[int]) -> list[int]:
-        """Delete finished tasks with their history; returns the ids that are gone now."""
-        gone: list[int] = []
-        for start in range(0, len(ids), STEP):
-            gone += self.carry(PurgeTasks(tuple(ids[start : start + STEP])), call="purge")
-        return gone
+    def purge(self, id: int) -> Purged:
+        """Delete a finished task with its history and its key.
+
+        A task that has not finished is answered NOT_FINAL and left alone. Raises NotFound for an
+        unknown id.
+        """
+        [answer] = self.purge_many([check_id(id)])
+        if answer is Purged.UNKNOWN:
+            raise NotFound(id)
+        return answer
+
+    def purge_many(self, ids: Iterable[int]) -> list[Purged]:
+        """Delete finished tasks by id; one answer for each, in order."""
+        wanted = asked_ids(ids)
+        answers: list[Purged] = []
+        for start in range(0, len(wanted), STEP):
+            part = tuple(wanted[start : start + STEP])
+            answers += self.carry(PurgeTasks(part), call="purge")
+        return answers
 
     def lease(
         self,
         *,
         worker: str,
-        queues: Sequence[str] = ("default",),
+        queues: Sequence[str] = (DEFAULT_QUEUE,),
         max_tasks: int = 1,
-        lease_for: timedelta | float = 30.0,
+        lease_for: Duration = DEFAULT_LEASE_FOR,
         types: Sequence[str] | None = None,
-        wait: timedelta | float = 0.0,
+        wait: Duration = 0.0,
     ) -> list[Lease]:
         """Lease up to *max_tasks* tasks from *queues*, in their order (`*` stands for all).
 
-        Waits up to *wait* for one. Whoever leases must heartbeat, and report, in time.
+        *max_tasks* is 1 to 1,000; *lease_for* is at most a day. Waits up to *wait* for one. Whoever
+        leases must heartbeat, and report, in time.
         """
-        lease_seconds = seconds_from(lease_for, option="lease_for", zero_allowed=False)
+        check_name(worker, option="worker")
+        check_integer(max_tasks, option="max_tasks", least=1, most=1000)
+        lease_seconds = asked_lease_seconds(lease_for)
         deadline = monotonic() + seconds_from(wait, option="wait")
-        known = None if types is None else tuple(types)
+        served, known = asked_queues(queues), asked_types(types)
         while True:
-            names = list(queues)
+            names = served
             if "*" in names:
                 names = self.carry(ListReadyQueues(), call="lease")
                 random.shuffle(names)
@@ -243,10 +295,13 @@ class Calls(Process):
             time.sleep(min(left, random.uniform(0.1, 0.3)))
 
     def heartbeat(
-        self, leases: Sequence[Lease], *, extend_by: timedelta | float = 30.0
+        self, leases: Sequence[Lease], *, lease_for: Duration = DEFAULT_LEASE_FOR
     ) -> list[Reported]:
-        """Extend leases: EXTENDED, CANCEL_REQUESTED (extended; let go), BUSY or LOST, in order."""
-        seconds = seconds_from(extend_by, option="extend_by", zero_allowed=False)
+        """Let leases end *lease_for* from now, and none sooner than it would have.
+
+        Answers EXTENDED, CANCEL_REQUESTED (extended; let go), BUSY or LOST, in order.
+        """
+        seconds = asked_lease_seconds(lease_for)
         return self.carry(HeartbeatLeases(tuple(leases), seconds), call="heartbeat")
 
     def complete(self, lease: Lease, *, result: Any = None, tx: Any = None) -> Reported:
@@ -267,7 +322,7 @@ class Calls(Process):
         error: BaseException | str,
         *,
         retry: bool = True,
-        after: timedelta | float | None = None,
+        after: Duration | None = None,
     ) -> Reported:
         """Record a failed attempt: REQUEUED or DEAD, or FAILED with `retry=False`.
 
@@ -276,7 +331,7 @@ class Calls(Process):
         outcome = asked_failure(lease, error, retry=retry, after=after)
         return (self.carry(FailTasks((outcome,)), call="fail"))[0]
 
-    def snooze(self, lease: Lease, delay: timedelta | float) -> Reported:
+    def snooze(self, lease: Lease, delay: Duration) -> Reported:
         """Put a leased task back for *delay*; the attempt is not counted."""
         outcome = GivenBack(lease, "snooze", seconds_from(delay, option="delay"))
         return (self.carry(GiveBackTasks((outcome,)), call="snooze"))[0]

@@ -1,7 +1,8 @@
-"""Runs a coroutine in an event loop of its own, and returns whatever that leaves behind.
+"""Tells whether an event loop runs, and runs a coroutine in one of its own.
 
-Unlike asyncio.run, which waits for ever: for a task that ignores its cancellation (a handler may
-have started one), and for the threads of the loop's executor (`asyncio.to_thread`).
+Such a loop is left in time, unlike that of asyncio.run, which waits for ever: for a task that
+ignores its cancellation (a handler may have started one), and for the threads of the loop's
+executor (`asyncio.to_thread`).
 """
 
 from __future__ import annotations
@@ -20,14 +21,24 @@ log = logging.getLogger("wherry.worker")
 _LEAVE_WITHIN_SECONDS = 2.0
 
 
-def run_in_own_loop(main: Callable[[], Coroutine[Any, Any, R]], *, call: str) -> R:
-    """Return what *main* returns. Raises BlockingInLoop, naming *call*, inside a running loop."""
+def loop_is_running() -> bool:
+    """Whether an event loop runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        pass
-    else:
+        return False
+    return True
+
+
+def refuse_in_loop(call: str) -> None:
+    """Raise BlockingInLoop if an event loop runs in this thread, which *call* would stop."""
+    if loop_is_running():
         raise BlockingInLoop(call, f"a{call}")
+
+
+def run_in_own_loop(main: Callable[[], Coroutine[Any, Any, R]], *, call: str) -> R:
+    """Return what *main* returns. Raises BlockingInLoop, naming *call*, inside a running loop."""
+    refuse_in_loop(call)
     loop = asyncio.new_event_loop()
     try:
         asyncio.set_event_loop(loop)

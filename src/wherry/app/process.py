@@ -17,15 +17,24 @@ from typing import Any, TypeVar
 
 from wherry import embedded
 from wherry.app.ids import TaskIds
+from wherry.app.loop import refuse_in_loop
 from wherry.commands.base import Command
-from wherry.config import DEFAULT_SCHEMA, DSN_VARIABLE, PoolSettings
+from wherry.config import (
+    DEFAULT_POOL_SIZE,
+    DEFAULT_POOL_TIMEOUT,
+    DEFAULT_SCHEMA,
+    DSN_VARIABLE,
+    PoolSettings,
+)
+from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.names import check_schema
-from wherry.dsn import read_dsn
-from wherry.errors import BlockingInLoop, ConfigError, DSNMissing
+from wherry.domain.options import check_integer
+from wherry.dsn import check_text, read_dsn
+from wherry.errors import ConfigError, DSNMissing
 from wherry.migrations import migrate
 from wherry.tasks.task import AMBIENT
 from wherry.transport import pool, pool_blocking
-from wherry.transport.on_caller import caller
+from wherry.transport.on_caller import async_caller, blocking_caller
 
 R = TypeVar("R")
 
@@ -41,15 +50,15 @@ class Process:
         *,
         schema: str = DEFAULT_SCHEMA,
         tx: Callable[[], Any] | None = None,
-        pool_size: int = 10,
-        pool_timeout: timedelta | float = 10.0,
+        pool_size: int = DEFAULT_POOL_SIZE,
+        pool_timeout: Duration = DEFAULT_POOL_TIMEOUT,
     ) -> None:
         self.schema = check_schema(schema)
-        if not 1 <= pool_size <= 1000:
-            raise ConfigError(f"pool_size={pool_size}: give a number from 1 to 1000")
-        if not isinstance(pool_timeout, timedelta):
-            pool_timeout = timedelta(seconds=pool_timeout)
-        self.settings = PoolSettings(size=pool_size, acquire_timeout=pool_timeout)
+        waits = seconds_from(pool_timeout, option="pool_timeout", zero_allowed=False)
+        self.settings = PoolSettings(
+            size=check_integer(pool_size, option="pool_size", least=1, most=1000),
+            acquire_timeout=timedelta(seconds=waits),
+        )
         self._given_dsn = dsn
         self._real_dsn: str | None = None
         self._embedded: embedded.Embedded | None = None
@@ -72,7 +81,7 @@ class Process:
                 given = self._given_dsn or os.environ.get(DSN_VARIABLE)
                 if not given:
                     raise DSNMissing
-                home = embedded.parse(given) if isinstance(given, str) else None
+                home = embedded.parse(check_text(given))
                 if home is None:
                     read_dsn(given)
                     self._real_dsn = given
@@ -117,32 +126,14 @@ class Process:
     def carry(self, command: Command[R], *, tx: Any = None, call: str = "call") -> R:
         """Answer a command, blocking: on the caller's connection, or on our pool."""
         if tx is not None:
-            on = caller(tx)
-            run = getattr(on, "run", None)
-            if run is None:
-                raise TypeError(
-                    f"tx={_kind(tx)} is awaited, {call}() is not: use `await a{call}(...)`"
-                )
-            answer: R = run(command, schema=self.schema)
-            return answer
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return self._blocking_pool().call(command)
-        raise BlockingInLoop(call, f"a{call}")
+            return blocking_caller(tx, call=call).run(command, schema=self.schema)
+        refuse_in_loop(call)
+        return self._blocking_pool().call(command)
 
     async def acarry(self, command: Command[R], *, tx: Any = None, call: str = "call") -> R:
         """Answer a command: on the caller's connection, or on this loop's pool."""
         if tx is not None:
-            on = caller(tx)
-            run = getattr(on, "arun", None)
-            if run is None:
-                raise TypeError(
-                    f"tx={_kind(tx)} blocks, a{call}() must not: use {call}(...) with it,"
-                    " or pass an async connection"
-                )
-            answer: R = await run(command, schema=self.schema)
-            return answer
+            return await async_caller(tx, call=call).arun(command, schema=self.schema)
         transport = await self._async_pool()
         return await transport.call(command)
 
@@ -200,11 +191,6 @@ class Process:
                 self._pid = os.getpid()
                 self._pool = None
                 self._pools = weakref.WeakKeyDictionary()
-
-
-def _kind(tx: Any) -> str:
-    kind = type(tx)
-    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _close_quietly(ref: weakref.ref[pool_blocking.PoolTransport], pid: int) -> None:

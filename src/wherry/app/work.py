@@ -18,11 +18,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from wherry.app.app import App
+from wherry.app.asked import asked_lease_seconds, asked_queues
 from wherry.commands.workers import EVERY_QUEUE, BeatWorker, LeaveWorker
 from wherry.config import WorkerSettings
-from wherry.domain.durations import seconds_from
-from wherry.domain.options import check_name
-from wherry.errors import ConfigError, Unavailable
+from wherry.domain.durations import Duration, seconds_from
+from wherry.domain.options import check_flag, check_integer, check_name
+from wherry.errors import ConfigError, InvalidOption, Unavailable
 from wherry.maintenance.service import Maintenance
 from wherry.migrations import check
 from wherry.transport.bounded import ANSWER_SECONDS
@@ -48,24 +49,22 @@ _LEAVE_WITHIN_SECONDS = 2.0
 def worker_settings(
     *,
     concurrency: int,
-    lease_for: timedelta | float,
-    shutdown_timeout: timedelta | float,
+    lease_for: Duration,
+    shutdown_timeout: Duration,
     listen: bool,
 ) -> WorkerSettings:
-    """Return checked settings. Raises ConfigError or InvalidOption."""
-    if not 1 <= concurrency <= 10_000:
-        raise ConfigError(f"concurrency={concurrency}: give a number of slots from 1 to 10000")
-    lease_seconds = seconds_from(lease_for, option="lease_for")
-    if not 1 <= lease_seconds <= 86_400:
-        raise ConfigError(f"lease_for={lease_for}: give from 1 s to a day")
+    """Return checked settings. Raises InvalidOption."""
+    lease_seconds = asked_lease_seconds(lease_for)
+    if lease_seconds < 1:
+        raise InvalidOption("lease_for", lease_for, "must be at least 1 s: a worker has to beat")
     return replace(
         WorkerSettings(),
-        concurrency=concurrency,
+        concurrency=check_integer(concurrency, option="concurrency", least=1, most=10_000),
         lease_for=timedelta(seconds=lease_seconds),
         shutdown_timeout=timedelta(
             seconds=seconds_from(shutdown_timeout, option="shutdown_timeout")
         ),
-        listen=listen,
+        listen=check_flag(listen, option="listen"),
     )
 
 
@@ -92,7 +91,9 @@ async def run_worker(
     served = _served(app, queues)
     dsn = await asyncio.to_thread(lambda: app.dsn)
     await asyncio.to_thread(lambda: check(dsn, schema=app.schema))
-    name = name or f"{socket.gethostname()}-{os.getpid()}"
+    if name is None:
+        name = f"{socket.gethostname()}-{os.getpid()}"
+    check_name(name, option="name")
     me = BeatWorker(
         instance=str(uuid.uuid4()),
         name=name,
@@ -247,8 +248,5 @@ async def _say_goodbye(transport: SessionTransport, instance: str) -> None:
 def _served(app: App, queues: Sequence[str] | None) -> tuple[str, ...] | None:
     if queues is None:
         return app.registry.queues
-    if isinstance(queues, str):
-        raise ConfigError(f"queues={queues!r}: give a list of names")
-    if "*" in queues:
-        return None
-    return tuple(dict.fromkeys(check_name(queue, option="queue") for queue in queues))
+    names = asked_queues(queues)
+    return None if "*" in names else tuple(dict.fromkeys(names))

@@ -82,15 +82,18 @@ def purge(asked: Asked, /, **given: Any) -> None:
     verb = bulk.Verb(
         name="purge",
         done={"purged": "purged"},
-        left={"gone": "not there any more, or in somebody else's hands"},
+        left={
+            "not_final": "not finished, or in somebody else's hands",
+            "unknown": "not there (any more)",
+        },
         carry=_purge,
     )
     change(asked, verb if selected.ids is None else _only_dead(verb), selected)
 
 
 def _purge(app: App, ids: Sequence[int]) -> list[bulk.Answer]:
-    purged = set(app.purge(ids))
-    return [bulk.Answer(id, "purged" if id in purged else "gone") for id in ids]
+    answers = app.purge_many(ids)
+    return [bulk.Answer(id, answer) for id, answer in zip(ids, answers, strict=True)]
 
 
 def _only_dead(verb: bulk.Verb) -> bulk.Verb:

@@ -73,8 +73,8 @@ def task_fields(task: Task, *, with_history: bool = False) -> dict[str, Any]:
         "cancel_requested_at": task.cancel_requested_at,
         "key": task.key,
         "tags": task.tags,
-        "headers": task.headers,
-        "retry": task.retry,
+        "headers": RawJSON(task.headers_text or "{}"),
+        "retry": None if task.retry_text is None else RawJSON(task.retry_text),
         "timeout_seconds": task.timeout_seconds,
         "reason": reason(task),
         "error": task.error,
@@ -175,7 +175,7 @@ def _known(task: Task) -> Iterator[tuple[str, str | None]]:
     yield "cancel asked", moment(task.cancel_requested_at)
     yield "timeout", None if task.timeout_seconds is None else f"{task.timeout_seconds:g} s"
     yield "tags", ", ".join(task.tags)
-    yield "headers", ", ".join(f"{name}={value}" for name, value in task.headers.items())
+    yield "headers", task.headers_text if task.headers_text != "{}" else None
     yield "last error", first_line(task.error)
 
 

@@ -99,7 +99,7 @@ def requeuing(without_key: bool) -> bulk.Verb:
 
 def _cancel(app: App, ids: Sequence[int], *, reason: str | None) -> list[bulk.Answer]:
     answers = app.cancel_many(ids, reason=reason)
-    return [bulk.Answer(id, str(answers[id])) for id in ids]
+    return [bulk.Answer(id, answer) for id, answer in zip(ids, answers, strict=True)]
 
 
 def _requeue(app: App, ids: Sequence[int], *, without_key: bool) -> list[bulk.Answer]:

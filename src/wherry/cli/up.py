@@ -11,7 +11,6 @@ import shlex
 import shutil
 import signal
 import threading
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -23,7 +22,12 @@ from wherry.cli.opened import EMBEDDED
 from wherry.cli.output import Output
 from wherry.cli.text import count, plain
 from wherry.cli.worker import finish, place, served, with_work
-from wherry.config import DEFAULT_SCHEMA, DSN_VARIABLE
+from wherry.config import (
+    DEFAULT_LEASE_FOR,
+    DEFAULT_SCHEMA,
+    DEFAULT_SHUTDOWN_TIMEOUT,
+    DSN_VARIABLE,
+)
 from wherry.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -71,8 +75,8 @@ def up(
         queues=served(queues, queue),
         concurrency=concurrency,
         name=None,
-        lease_for=timedelta(seconds=30),
-        shutdown_timeout=timedelta(seconds=30),
+        lease_for=DEFAULT_LEASE_FOR,
+        shutdown_timeout=DEFAULT_SHUTDOWN_TIMEOUT,
         until_empty=False,
         listen=True,
     )

@@ -13,6 +13,7 @@ from wherry.cli.asked import Asked, with_database, with_verbosity
 from wherry.cli.entry import exit_code
 from wherry.cli.loading import has_dsn, load_app
 from wherry.cli.opened import EMBEDDED, joined
+from wherry.config import DEFAULT_CONCURRENCY, DEFAULT_LEASE_FOR, DEFAULT_SHUTDOWN_TIMEOUT
 from wherry.domain.names import check_schema
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LEASE, _GRACE, _SLOTS = "30s", "30s", 20
+_SLOTS = DEFAULT_CONCURRENCY
+_LEASE = f"{DEFAULT_LEASE_FOR.total_seconds():g}s"
+_GRACE = f"{DEFAULT_SHUTDOWN_TIMEOUT.total_seconds():g}s"
 
 
 def with_work(command: F) -> F:
@@ -80,14 +83,14 @@ def served(queues: str | None, queue: tuple[str, ...]) -> list[str] | None:
     metavar="DURATION",
     type=values.duration,
     default=_LEASE,
-    help="How long a lost worker's tasks wait for another (default: 30s).",
+    help=f"How long a lost worker's tasks wait for another (default: {_LEASE}).",
 )
 @click.option(
     "--shutdown-timeout",
     metavar="DURATION",
     type=values.duration,
     default=_GRACE,
-    help="How long handlers may go on after SIGTERM (default: 30s).",
+    help=f"How long handlers may go on after SIGTERM (default: {_GRACE}).",
 )
 @click.option("--no-listen", is_flag=True, help="Poll only, as behind a transaction pooler.")
 @click.option("--until-empty", is_flag=True, help="End as soon as nothing is due.")

@@ -7,16 +7,23 @@ finished takes a second look, since reading the finished partitions would slow e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from itertools import groupby
 from typing import Any
 
 from wherry.commands.base import Answer, Command, Row, Statement
 from wherry.domain.options import TaskSpec
 from wherry.domain.state import FINAL, State
-from wherry.domain.task import Attempt, Canceled, Enqueued, Page, Requeued, Task
+from wherry.domain.task import (
+    Attempt,
+    Canceled,
+    Enqueued,
+    Page,
+    Purged,
+    RequeueAnswer,
+    Requeued,
+    Task,
+)
 
 # A takeover can be lost to another one as long as others keep taking the same key over. The last
 # round takes what the key names then.
@@ -96,7 +103,7 @@ class EnqueueTasks(Command[list[Enqueued]]):
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """How a key's row was seen: its stamp (None: it was gone), and whether its task has it still."""
+    """How a key's row was seen: its stamp (None: it was gone), and if its task has it still."""
 
     stamp: int | None
     taken: bool
@@ -148,16 +155,20 @@ def _task_text(spec: TaskSpec, id: int | None, look: _Look | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GetTask(Command[Task | None]):
-    """Read one task with its history."""
+    """Read one task, with its history or without."""
 
     id: int
+    with_history: bool = True
 
     def answer(self) -> Answer[Task | None]:
         rows = yield Statement("tasks/get_tasks", {"ids": [self.id]})
         if not rows:
             return None
+        task = Task.of_row(rows[0])
+        if not self.with_history:
+            return task
         history = yield Statement("tasks/list_attempts", {"ids": [self.id]})
-        return replace(_task(rows[0]), history=tuple(Attempt(*row[1:]) for row in history))
+        return replace(task, history=tuple(Attempt(*row[1:]) for row in history))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +193,6 @@ class ListTasks(Command[Page]):
     filter: Filter
     limit: int = 100
     after: int | None = None
-    with_history: bool = False
 
     def answer(self) -> Answer[Page]:
         states = self.filter.states
@@ -200,14 +210,7 @@ class ListTasks(Command[Page]):
         newest = {row[0]: row for row in rows}
         ordered = sorted(newest.values(), key=lambda row: row[0], reverse=True)
         more = len(ordered) > self.limit
-        tasks = [_task(row) for row in ordered[: self.limit]]
-        if self.with_history and tasks:
-            attempts = yield Statement("tasks/list_attempts", {"ids": [task.id for task in tasks]})
-            histories = {
-                id_: tuple(Attempt(*row[1:]) for row in group)
-                for id_, group in groupby(attempts, key=lambda row: row[0])
-            }
-            tasks = [replace(task, history=histories.get(task.id, ())) for task in tasks]
+        tasks = [Task.of_row(row) for row in ordered[: self.limit]]
         return Page(tuple(tasks), tasks[-1].id if more else None)
 
     def _params(self, states: list[str]) -> dict[str, Any]:
@@ -224,25 +227,18 @@ class ListTasks(Command[Page]):
 
 
 @dataclass(frozen=True, slots=True)
-class CancelTasks(Command[dict[int, Canceled]]):
-    """Cancel queued tasks; ask the workers of leased ones to let go."""
+class CancelTasks(Command[list[Canceled]]):
+    """Cancel queued tasks, ask the workers of leased ones to let go; answers in order of `ids`."""
 
     ids: tuple[int, ...]
     reason: str | None = None
 
-    @property
-    def atomic(self) -> bool:
-        return True
-
-    def answer(self) -> Answer[dict[int, Canceled]]:
+    def answer(self) -> Answer[list[Canceled]]:
         rows = yield Statement("tasks/cancel_tasks", {"ids": list(self.ids), "reason": self.reason})
         answers = {id_: Canceled(answer) for id_, answer in rows}
-        missing = [id_ for id_ in self.ids if id_ not in answers]
-        if missing:
-            standings = yield Statement("tasks/list_standings", {"ids": missing})
-            for id_, standing in standings:
-                answers[id_] = Canceled.UNKNOWN if standing == "unknown" else Canceled.FINAL
-        return answers
+        known = yield from _known(self.ids, answers)
+        answers |= {id_: Canceled.FINAL if k else Canceled.UNKNOWN for id_, k in known.items()}
+        return [answers[id_] for id_ in self.ids]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,45 +250,38 @@ class RequeueTasks(Command[list[Requeued]]):
 
     def answer(self) -> Answer[list[Requeued]]:
         rows = yield Statement(
-            "tasks/requeue_tasks",
-            {"ids": list(self.ids), "without_key": self.without_key},
+            "tasks/requeue_tasks", {"ids": list(self.ids), "without_key": self.without_key}
         )
-        answers = {row[0]: Requeued(row[0], row[1], row[3], row[2]) for row in rows}
-        missing = [id_ for id_ in self.ids if id_ not in answers]
-        if missing:
-            standings = yield Statement("tasks/list_standings", {"ids": missing})
-            for id_, standing in standings:
-                # A finished row that was locked is being requeued or purged by somebody else.
-                answers[id_] = Requeued(id_, "unknown" if standing == "unknown" else "not_final")
+        answers = {
+            id_: Requeued(id_, RequeueAnswer(answer), key, taken_by)
+            for id_, answer, taken_by, key, _woken in rows
+        }
+        known = yield from _known(self.ids, answers)
+        # A finished row that was locked is being requeued or purged by somebody else.
+        left = {True: RequeueAnswer.NOT_FINAL, False: RequeueAnswer.UNKNOWN}
+        answers |= {id_: Requeued(id_, left[is_known]) for id_, is_known in known.items()}
         return [answers[id_] for id_ in self.ids]
 
 
 @dataclass(frozen=True, slots=True)
-class PurgeTasks(Command[list[int]]):
-    """Delete finished tasks with their history and keys; answers the ids that are gone now."""
+class PurgeTasks(Command[list[Purged]]):
+    """Delete finished tasks with their history and keys; answers in the order of `ids`."""
 
     ids: tuple[int, ...]
 
-    def answer(self) -> Answer[list[int]]:
+    def answer(self) -> Answer[list[Purged]]:
         rows = yield Statement("tasks/purge_tasks", {"ids": list(self.ids)})
-        return [row[0] for row in rows]
+        answers = {id_: Purged.PURGED for (id_,) in rows}
+        known = yield from _known(self.ids, answers)
+        answers |= {id_: Purged.NOT_FINAL if k else Purged.UNKNOWN for id_, k in known.items()}
+        return [answers[id_] for id_ in self.ids]
 
 
-def _task(row: Row) -> Task:
-    return Task(*_fields(row))
-
-
-def _fields(row: Row) -> Iterator[Any]:
-    columns: Sequence[Any] = row
-    (
-        id_, queue, type_, payload, state, priority, attempts, max_attempts, token, run_after,
-        created_at, leased_at, finished_at, worker, expires_at, key, tags, headers, retry, timeout,
-        result, reason, error, cancel_requested_at,
-    ) = columns  # fmt: skip
-    started_at: datetime | None = leased_at
-    yield from (id_, queue, type_, payload, State(state), priority, attempts, max_attempts, token)
-    yield from (run_after, created_at, started_at, finished_at, worker, expires_at, key)
-    yield tuple(tags or ())
-    yield json.loads(headers) if headers else {}
-    yield json.loads(retry) if retry else None
-    yield from (timeout, result, reason, error, cancel_requested_at)
+def _known(ids: tuple[int, ...], answers: Mapping[int, object]) -> Answer[dict[int, bool]]:
+    """Tell of the ids that have no answer whether they name a task at all."""
+    missing = [id_ for id_ in ids if id_ not in answers]
+    if not missing:
+        return {}
+    rows = yield Statement("tasks/list_known_ids", {"ids": missing})
+    known = {id_ for (id_,) in rows}
+    return {id_: id_ in known for id_ in missing}

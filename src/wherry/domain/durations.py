@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from typing import TypeAlias
 
 from wherry.errors import InvalidOption
+
+# A length of time as people may pass it; a plain number counts seconds.
+Duration: TypeAlias = timedelta | float
 
 # A hundred years. Far beyond any sane wait, and far below where timedelta, timestamptz and a double
 # of microseconds begin to overflow or to lose digits.

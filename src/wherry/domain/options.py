@@ -1,6 +1,6 @@
 """Checks and normalizes what people say about a task, once, before anything is sent.
 
-Every entrance (library, CLI, HTTP, gRPC) comes through `make_spec`, so the limits below are the
+Every entrance (library, CLI, HTTP, gRPC) comes through `Options.spec`, so the limits below are the
 only ones; the constraints of the tables are the last guard behind them. Names and keys are data:
 ':', '/', '%2F', '..', right-to-left marks, case and spaces are kept as they are, and nobody may
 build an identifier, a path or a pattern from them without escaping.
@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, NoReturn, TypeAlias, cast
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NoReturn, TypedDict, cast
 
 from wherry.config import DEFAULT_MAX_ATTEMPTS, DEFAULT_QUEUE
-from wherry.domain.durations import seconds_from
-from wherry.domain.retry import RetryPolicy, check_policy, to_json
+from wherry.domain.durations import Duration, seconds_from
+from wherry.domain.retry import RetryPolicy, check_own_policy, check_policy, to_json
 from wherry.errors import InvalidOption
 
 LONGEST_NAME_BYTES = 255
@@ -42,9 +42,32 @@ HEADERS_LIMIT_BYTES = 8 * 1024
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
+# The largest number that a bigint holds.
+HIGHEST_ID = 2**63 - 1
+
 _NO_TAGS: tuple[str, ...] = ()
 
-Duration: TypeAlias = timedelta | float
+
+class DeclaredOptions(TypedDict, total=False):
+    """What `@app.task(...)` may say for all tasks of a type; None is the same as not said."""
+
+    queue: str | None
+    priority: int | None
+    max_attempts: int | None
+    retry: RetryPolicy | None
+    timeout: Duration | None
+    ttl: Duration | None
+    key_ttl: Duration | None
+    tags: Sequence[str] | None
+    headers: Mapping[str, str] | None
+
+
+class EnqueueOptions(DeclaredOptions, total=False):
+    """What can be said of a single enqueue; None is the same as not said."""
+
+    delay: Duration | None
+    run_after: datetime | None
+    key: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,61 +90,88 @@ class TaskSpec:
     headers: dict[str, str]
 
 
-def make_spec(
-    *,
-    type: str,
-    payload: str,
-    queue: str = DEFAULT_QUEUE,
-    priority: int = 0,
-    delay: Duration | None = None,
-    run_after: datetime | None = None,
-    max_attempts: int = DEFAULT_MAX_ATTEMPTS,
-    key: str | None = None,
-    key_ttl: Duration | None = None,
-    retry: RetryPolicy | None = None,
-    timeout: Duration | None = None,
-    ttl: Duration | None = None,
-    tags: Sequence[str] = _NO_TAGS,
-    headers: Mapping[str, str] | None = None,
-    index: int | None = None,
-) -> TaskSpec:
-    """Return the checked task; *payload* is JSON text that was encoded already.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Everything that is said about a task, unchecked; the one place that has the defaults."""
 
-    Raises InvalidOption, which names the option, its value, what to do, and *index*, the task's
-    position in a batch. A retry function is stored as None: it runs in the worker.
-    """
-    if delay is not None:
-        if run_after is not None:
-            reason = "cannot be given together with delay: leave one of the two out"
-            raise InvalidOption("run_after", run_after, reason, index=index)
-        delay = seconds_from(delay, option="delay", index=index)
-    elif run_after is not None:
-        run_after = check_instant(run_after, option="run_after", index=index)
-    return TaskSpec(
-        queue=check_name(queue, option="queue", index=index),
-        type=check_name(type, option="type", index=index),
-        payload=payload,
-        priority=check_priority(priority, index=index),
-        delay_seconds=delay,
-        run_after=run_after,
-        max_attempts=check_max_attempts(max_attempts, index=index),
-        key=None if key is None else check_key(key, index=index),
-        key_ttl_seconds=(
-            None if key_ttl is None else seconds_from(key_ttl, option="key_ttl", index=index)
-        ),
-        retry=None if retry is None else to_json(check_policy(retry, index=index)),
-        timeout_seconds=None if timeout is None else _limit(timeout, option="timeout", index=index),
-        ttl_seconds=None if ttl is None else _limit(ttl, option="ttl", index=index),
-        tags=check_tags(tags, index=index) if tags is not _NO_TAGS else _NO_TAGS,
-        headers={} if headers is None else check_headers(headers, index=index),
-    )
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    retry: RetryPolicy | None = None
+    timeout: Duration | None = None
+    ttl: Duration | None = None
+    key_ttl: Duration | None = None
+    tags: Sequence[str] = _NO_TAGS
+    headers: Mapping[str, str] | None = None
+    delay: Duration | None = None
+    run_after: datetime | None = None
+    key: str | None = None
+
+    @classmethod
+    def declared(cls, given: Mapping[str, Any]) -> Options:
+        """Return what a type declares. Raises InvalidOption for what is of a single enqueue."""
+        return cls(**_said(given, known=DeclaredOptions.__optional_keys__, index=None))
+
+    def changed(self, given: Mapping[str, Any], *, index: int | None = None) -> Options:
+        """Return these options with those of one enqueue in their place.
+
+        Raises InvalidOption for a name that is none, and for a retry function, which would not be
+        stored with the task: no worker could know of it.
+        """
+        said = _said(given, known=EnqueueOptions.__optional_keys__, index=index)
+        if "retry" in said:
+            check_own_policy(said["retry"], index=index)
+        return replace(self, **said) if said else self
+
+    def spec(self, type: str, payload: str, *, index: int | None = None) -> TaskSpec:
+        """Return the checked task; *payload* is JSON text that was encoded already.
+
+        Raises InvalidOption, which names the option, its value, what to do, and *index*, the task's
+        position in a batch. A retry function is stored as None: it runs in the worker.
+        """
+        delay, run_after, headers = self.delay, self.run_after, self.headers
+        if delay is not None:
+            if run_after is not None:
+                reason = "cannot be given together with delay: leave one of the two out"
+                raise InvalidOption("run_after", run_after, reason, index=index)
+            delay = seconds_from(delay, option="delay", index=index)
+        elif run_after is not None:
+            run_after = check_instant(run_after, option="run_after", index=index)
+        return TaskSpec(
+            queue=check_name(self.queue, option="queue", index=index),
+            type=check_name(type, option="type", index=index),
+            payload=payload,
+            priority=check_priority(self.priority, index=index),
+            delay_seconds=delay,
+            run_after=run_after,
+            max_attempts=check_max_attempts(self.max_attempts, index=index),
+            key=None if self.key is None else check_key(self.key, index=index),
+            key_ttl_seconds=(
+                None
+                if self.key_ttl is None
+                else seconds_from(self.key_ttl, option="key_ttl", index=index)
+            ),
+            retry=None if self.retry is None else to_json(check_policy(self.retry, index=index)),
+            timeout_seconds=_limit(self.timeout, option="timeout", index=index),
+            ttl_seconds=_limit(self.ttl, option="ttl", index=index),
+            tags=_NO_TAGS if self.tags is _NO_TAGS else check_tags(self.tags, index=index),
+            headers={} if headers is None else check_headers(headers, index=index),
+        )
+
+
+def _said(given: Mapping[str, Any], *, known: frozenset[str], index: int | None) -> dict[str, Any]:
+    for name in given:
+        if name not in known:
+            reason = f"no such option here; there are {', '.join(sorted(known))}"
+            raise InvalidOption(name, given[name], reason, index=index)
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def check_name(name: object, *, option: str, index: int | None = None) -> str:
     """Return *name* if a queue or a type may be called so; *option* says which of them it is."""
     if type(name) is str and name != "*" and _is_short_and_plain(name, LONGEST_NAME_BYTES):
         return name
-    text = _text(name, option=option, limit_bytes=LONGEST_NAME_BYTES, index=index)
+    text = check_text(name, option=option, limit_bytes=LONGEST_NAME_BYTES, index=index)
     if text == "*" and option == "queue":
         _refuse(option, name, "'*' stands for all queues: choose another name", index)
     _refuse_control(text, option=option, index=index)
@@ -132,19 +182,49 @@ def check_key(key: object, *, index: int | None = None) -> str:
     """Return the idempotency key as it is, if it can be one; case and spaces count."""
     if type(key) is str and _is_short_and_plain(key, LONGEST_KEY_BYTES):
         return key
-    return _text(key, option="key", limit_bytes=LONGEST_KEY_BYTES, index=index)
+    return check_text(key, option="key", limit_bytes=LONGEST_KEY_BYTES, index=index)
+
+
+def check_integer(
+    value: object, *, option: str, least: int, most: int, index: int | None = None
+) -> int:
+    """Return *value*, an integer from *least* to *most*."""
+    if type(value) is int and least <= value <= most:
+        return value
+    # True is an int for Python, and never what anybody means here. Other subclasses (IntEnum) are.
+    if isinstance(value, int) and type(value) is not bool:
+        if least <= value <= most:
+            return int(value)
+        reason = f"must be between {least} and {most}"
+    else:
+        reason = f"must be an integer between {least} and {most}, not {type(value).__name__}"
+    raise InvalidOption(option, value, reason, index=index)
 
 
 def check_priority(priority: object, *, index: int | None = None) -> int:
     """Return the priority, -100 to 100; higher runs first."""
-    return _integer(
+    return check_integer(
         priority, option="priority", least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY, index=index
     )
 
 
 def check_max_attempts(max_attempts: object, *, index: int | None = None) -> int:
     """Return how many attempts a task has, 1 (no retry) to 32,767."""
-    return _integer(max_attempts, option="max_attempts", least=1, most=MOST_ATTEMPTS, index=index)
+    return check_integer(
+        max_attempts, option="max_attempts", least=1, most=MOST_ATTEMPTS, index=index
+    )
+
+
+def check_id(id: object, *, option: str = "id") -> int:
+    """Return *id* if a task may have it."""
+    return check_integer(id, option=option, least=1, most=HIGHEST_ID)
+
+
+def check_flag(flag: object, *, option: str) -> bool:
+    """Return *flag*, which is True or False and nothing else."""
+    if type(flag) is bool:
+        return flag
+    raise InvalidOption(option, flag, f"must be True or False, not {type(flag).__name__}")
 
 
 def check_instant(instant: object, *, option: str, index: int | None = None) -> datetime:
@@ -176,7 +256,7 @@ def check_tags(tags: object, *, index: int | None = None) -> tuple[str, ...]:
     seen: dict[str, None] = {}
     for number, tag in enumerate(cast("Sequence[object]", tags)):
         option = f"tags[{number}]"
-        text = _text(tag, option=option, limit_bytes=LONGEST_TAG_BYTES, index=index)
+        text = check_text(tag, option=option, limit_bytes=LONGEST_TAG_BYTES, index=index)
         _refuse_control(text, option=option, index=index)
         seen[text] = None
         if len(seen) > MOST_TAGS:
@@ -192,10 +272,10 @@ def check_headers(headers: object, *, index: int | None = None) -> dict[str, str
     checked: dict[str, str] = {}
     size_bytes = 0
     for name, value in cast("Mapping[object, object]", headers).items():
-        key = _text(name, option="headers", limit_bytes=HEADERS_LIMIT_BYTES, index=index)
+        key = check_text(name, option="headers", limit_bytes=HEADERS_LIMIT_BYTES, index=index)
         _refuse_control(key, option="headers", index=index)
         option = f"headers[{key[:40]!r}]"
-        text = _text(
+        text = check_text(
             value, option=option, limit_bytes=HEADERS_LIMIT_BYTES, empty_allowed=True, index=index
         )
         size_bytes += len(key.encode()) + len(text.encode())
@@ -211,30 +291,19 @@ def _is_short_and_plain(text: str, limit_bytes: int) -> bool:
     return 0 < len(text) <= limit_bytes and text.isascii() and text.isprintable()
 
 
-def _limit(value: object, *, option: str, index: int | None) -> float:
+def _limit(value: object, *, option: str, index: int | None) -> float | None:
+    if value is None:
+        return None
     return seconds_from(value, option=option, zero_allowed=False, index=index)
 
 
-def _integer(value: object, *, option: str, least: int, most: int, index: int | None) -> int:
-    if type(value) is int and least <= value <= most:
-        return value
-    # True is an int for Python, and never what anybody means here. Other subclasses (IntEnum) are.
-    if isinstance(value, int) and type(value) is not bool:
-        if least <= value <= most:
-            return int(value)
-        reason = f"must be between {least} and {most}"
-    else:
-        reason = f"must be an integer between {least} and {most}, not {type(value).__name__}"
-    raise InvalidOption(option, value, reason, index=index)
-
-
-def _text(
+def check_text(
     value: object,
     *,
     option: str,
     limit_bytes: int,
     empty_allowed: bool = False,
-    index: int | None,
+    index: int | None = None,
 ) -> str:
     """Return *value* as a plain string that PostgreSQL can store whole."""
     if not isinstance(value, str):

@@ -198,17 +198,6 @@ def from_json(
     return DEFAULT_POLICY
 
 
-def stored_base_and_cap(policy: RetryPolicy | None) -> tuple[float, float]:
-    """Return (base, cap) in seconds, by which a lost lease draws its full jitter in SQL."""
-    match policy:
-        case FullJitter(base, cap) | Additive(base, _, cap):
-            return base.total_seconds(), cap.total_seconds()
-        case Fixed(fixed):
-            return fixed.total_seconds(), fixed.total_seconds()
-        case _:
-            return DEFAULT_BASE.total_seconds(), DEFAULT_CAP.total_seconds()
-
-
 def _doubled(base: timedelta, attempts: int, cap_seconds: float) -> float:
     return min(cap_seconds, base.total_seconds() * 2.0 ** min(attempts, _HIGHEST_EXPONENT))
 

@@ -1,19 +1,32 @@
 """What the database knows of a task, as plain values.
 
-The payload is kept as the text that was stored and decoded at each look, so that a handler that
-changes its copy changes nothing else, and so that one unreadable payload does not hide the rest of
-a listing.
+Payload, headers, policy and result are kept as the text that was stored and decoded at each look,
+so that a handler that changes its copy changes nothing else, and so that one unreadable text does
+not hide the rest of a listing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
+from wherry.domain.durations import Duration
 from wherry.domain.state import State
 from wherry.domain.stored import decode, decode_result
+from wherry.errors import ConfigError
+
+
+class ResultReader(Protocol):
+    """What `Enqueued` needs of the App that made it."""
+
+    def result(self, id: int, *, timeout: Duration) -> Any:
+        """Wait for a task's stored result, blocking."""
+
+    async def aresult(self, id: int, *, timeout: Duration) -> Any:
+        """Wait for a task's stored result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +41,23 @@ class Enqueued:
     created: bool
     payload_matches: bool | None = None
     # The App that enqueued it; it is no part of the answer's value.
-    _app: Any = field(default=None, repr=False, compare=False)
+    _app: ResultReader | None = field(default=None, repr=False, compare=False)
 
-    def result(self, *, timeout: timedelta | float) -> Any:
+    def result(self, *, timeout: Duration) -> Any:
         """Wait for the task's stored result, blocking; see App.result."""
-        return self._app.result(self.id, timeout=timeout)
+        return self._reader().result(self.id, timeout=timeout)
 
-    async def aresult(self, *, timeout: timedelta | float) -> Any:
+    async def aresult(self, *, timeout: Duration) -> Any:
         """Wait for the task's stored result; see App.aresult."""
-        return await self._app.aresult(self.id, timeout=timeout)
+        return await self._reader().aresult(self.id, timeout=timeout)
+
+    def _reader(self) -> ResultReader:
+        if self._app is None:
+            raise ConfigError(
+                f"no App stored task {self.id}, so there is no result to wait for: it was enqueued"
+                " in wherry.testing.context(), where nothing runs"
+            )
+        return self._app
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +77,19 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldLease:
+    """Who may run a task just now, and until when, unless it is extended."""
+
+    worker: str | None
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
-    """A task as it stood when it was read."""
+    """A task as it stood when it was read; the fields are those of a row, in its order.
+
+    `worker` is who holds its lease, or who ended it.
+    """
 
     id: int
     queue: str
@@ -76,19 +108,42 @@ class Task:
     lease_expires_at: datetime | None
     key: str | None
     tags: tuple[str, ...]
-    headers: dict[str, str]
-    retry: dict[str, Any] | None
+    headers_text: str | None
+    retry_text: str | None
     timeout_seconds: float | None
     result_text: str | None
     reason: str | None
     error: str | None
     cancel_requested_at: datetime | None
-    history: tuple[Attempt, ...] = field(default=())
+    history: tuple[Attempt, ...] = ()
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> Task:
+        """Return the task of a row; what is in its texts is read at the first look."""
+        columns: list[Any] = [*row]
+        columns[4], columns[16] = State(row[4]), tuple(row[16] or ())
+        return cls(*columns)
+
+    @property
+    def lease(self) -> HeldLease | None:
+        """The lease on it, or None."""
+        ends = self.lease_expires_at
+        return None if ends is None else HeldLease(self.worker, ends)
 
     @property
     def payload(self) -> dict[str, Any]:
         """A fresh copy at each look. Raises DecodeError if the stored text is not readable."""
         return decode(self.payload_text)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers it was enqueued with, as fresh and as readable as the payload."""
+        return decode(self.headers_text, what="headers") if self.headers_text else {}
+
+    @property
+    def retry(self) -> dict[str, Any] | None:
+        """The stored retry policy, or None, as fresh and as readable as the payload."""
+        return decode(self.retry_text, what="retry policy") if self.retry_text else None
 
     @property
     def result(self) -> Any:
@@ -125,11 +180,28 @@ class Canceled(StrEnum):
     UNKNOWN = "unknown"
 
 
+class RequeueAnswer(StrEnum):
+    """What a requeue did; a task in somebody else's hands just now counts as not final."""
+
+    QUEUED = "queued"
+    KEY_TAKEN = "key_taken"
+    NOT_FINAL = "not_final"
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """The answer to a requeue: `queued`, `key_taken` (by `taken_by`), `not_final` or `unknown`."""
+    """The answer to a requeue; for KEY_TAKEN with the key, and the task that it names."""
 
     id: int
-    answer: str
+    answer: RequeueAnswer
     key: str | None = None
     taken_by: int | None = None
+
+
+class Purged(StrEnum):
+    """The answer to a purge; a task in somebody else's hands just now counts as not final."""
+
+    PURGED = "purged"
+    NOT_FINAL = "not_final"
+    UNKNOWN = "unknown"

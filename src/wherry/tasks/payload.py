@@ -18,15 +18,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from wherry.config import PAYLOAD_LIMIT_BYTES
-from wherry.domain.stored import MOST_LEVELS, decode, decode_result
+from wherry.domain.stored import MOST_LEVELS
 from wherry.tasks.careful import (
     TOO_LARGE_INT,
     refuse_not_an_object,
     refuse_size,
     write_carefully,
 )
-
-__all__ = ["decode", "decode_result", "encode", "encode_result"]
 
 _NEITHER_INTS_NOR_BOXES: frozenset[type] = frozenset((str, float, bool, type(None)))
 _INTS: set[type] = {int}

@@ -62,7 +62,7 @@ class Registry:
         return len(self._types)
 
 
-def type_name(function: Callable[..., Any]) -> str:
+def default_name(function: Callable[..., Any]) -> str:
     """Return the name a function has as a task type: its module, a dot, its own name.
 
     Lambdas and nested functions are refused, since no other process could find them by name. In

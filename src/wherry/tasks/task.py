@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from datetime import datetime, timedelta
-from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack
 
-from wherry.config import DEFAULT_MAX_ATTEMPTS, DEFAULT_QUEUE
-from wherry.domain.options import TaskSpec, make_spec
-from wherry.domain.retry import RetryPolicy, check_own_policy
+from wherry.domain.options import EnqueueOptions, Options, TaskSpec, check_flag
 from wherry.domain.task import Enqueued
 from wherry.errors import HandlerError
 from wherry.tasks.payload import encode
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Duration: TypeAlias = timedelta | float
 
 
 class _Ambient:
@@ -33,56 +28,6 @@ class _Ambient:
 
 
 AMBIENT: Final = _Ambient()
-
-
-class Call(TypedDict):
-    """One element of `enqueue_many`: the arguments of one call."""
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The options of one enqueue; what a type declares is where its calls start from."""
-
-    queue: str = DEFAULT_QUEUE
-    priority: int = 0
-    max_attempts: int = DEFAULT_MAX_ATTEMPTS
-    retry: RetryPolicy | None = None
-    timeout: Duration | None = None
-    ttl: Duration | None = None
-    delay: Duration | None = None
-    run_after: datetime | None = None
-    key: str | None = None
-    key_ttl: Duration | None = None
-    tags: Sequence[str] = ()
-    headers: Mapping[str, str] | None = None
-    notify: bool = True
-    tx: Any = field(default=AMBIENT, repr=False)
-
-    def spec(self, type: str, payload: str, *, index: int | None = None) -> TaskSpec:
-        """Return the checked task. Raises InvalidOption."""
-        return make_spec(
-            type=type,
-            payload=payload,
-            queue=self.queue,
-            priority=self.priority,
-            delay=self.delay,
-            run_after=self.run_after,
-            max_attempts=self.max_attempts,
-            key=self.key,
-            key_ttl=self.key_ttl,
-            retry=self.retry,
-            timeout=self.timeout,
-            ttl=self.ttl,
-            tags=self.tags,
-            headers=self.headers,
-            index=index,
-        )
-
-
-OPTION_NAMES: Final = frozenset(each.name for each in fields(Options))
 
 
 class Enqueuer(Protocol):
@@ -113,6 +58,8 @@ class TaskType(Generic[P, R]):
         self.function = function
         self.name = name
         self.options = options
+        self.tx: Any = AMBIENT
+        self.notify = True
         self.isolation = isolation
         self.store_result = store_result
         self.signature = _signature(function, name)
@@ -129,73 +76,43 @@ class TaskType(Generic[P, R]):
         return f"<TaskType {self.name!r} queue={self.options.queue!r}>"
 
     def using(
-        self,
-        *,
-        tx: Any = AMBIENT,
-        queue: str | None = None,
-        key: str | None = None,
-        key_ttl: Duration | None = None,
-        delay: Duration | None = None,
-        run_after: datetime | None = None,
-        priority: int | None = None,
-        max_attempts: int | None = None,
-        retry: RetryPolicy | None = None,
-        timeout: Duration | None = None,
-        ttl: Duration | None = None,
-        tags: Sequence[str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        notify: bool | None = None,
+        self, *, tx: Any = AMBIENT, notify: bool | None = None, **options: Unpack[EnqueueOptions]
     ) -> TaskType[P, R]:
         """Return a copy of this type whose calls are enqueued with these options.
 
         *tx* is the connection whose transaction the task belongs to; None means a transaction of
-        our own even where the App has an ambient one. Durations are timedeltas or seconds.
+        our own even where the App has an ambient one. *options*: queue, key, key_ttl, delay,
+        run_after, priority, max_attempts, retry, timeout, ttl, tags, headers; durations are
+        timedeltas or seconds. Raises InvalidOption for a name that is none of them.
         """
-        given: dict[str, Any] = {
-            "queue": queue,
-            "key": key,
-            "key_ttl": key_ttl,
-            "delay": delay,
-            "run_after": run_after,
-            "priority": priority,
-            "max_attempts": max_attempts,
-            "retry": None if retry is None else check_own_policy(retry),
-            "timeout": timeout,
-            "ttl": ttl,
-            "tags": tags,
-            "headers": headers,
-            "notify": notify,
-        }
-        options = {name: value for name, value in given.items() if value is not None}
-        if tx is not AMBIENT:
-            options["tx"] = tx
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy.options = replace(self.options, **options)
+        copy.options = self.options.changed(options)
+        if tx is not AMBIENT:
+            copy.tx = tx
+        if notify is not None:
+            copy.notify = check_flag(notify, option="notify")
         return copy
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """Store a task for this call, blocking."""
         spec = self._spec(args, kwargs)
-        return self._app.enqueue_specs([spec], tx=self.options.tx, notify=self.options.notify)[0]
+        return self._app.enqueue_specs([spec], tx=self.tx, notify=self.notify)[0]
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """Store a task for this call."""
         spec = self._spec(args, kwargs)
-        answers = await self._app.aenqueue_specs(
-            [spec], tx=self.options.tx, notify=self.options.notify
-        )
-        return answers[0]
+        return (await self._app.aenqueue_specs([spec], tx=self.tx, notify=self.notify))[0]
 
     def enqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """Store a task for each element (a call's arguments by name), all or none."""
         specs = self._specs(calls)
-        return self._app.enqueue_specs(specs, tx=self.options.tx, notify=self.options.notify)
+        return self._app.enqueue_specs(specs, tx=self.tx, notify=self.notify)
 
     async def aenqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """Store a task for each element (a call's arguments by name), all or none."""
         specs = self._specs(calls)
-        return await self._app.aenqueue_specs(specs, tx=self.options.tx, notify=self.options.notify)
+        return await self._app.aenqueue_specs(specs, tx=self.tx, notify=self.notify)
 
     def bind(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments for a stored payload. Raises HandlerError if they do not fit."""

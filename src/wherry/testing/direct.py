@@ -9,18 +9,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 from wherry.app.asked import asked_task
 from wherry.domain.lease import Lease, Reported
-from wherry.domain.options import make_spec
+from wherry.domain.options import EnqueueOptions, Options, check_flag
+from wherry.domain.stored import decode_result
 from wherry.domain.task import Enqueued, Task
 from wherry.errors import LeaseLost
-from wherry.tasks.payload import decode_result, encode, encode_result
+from wherry.tasks.payload import encode, encode_result
 from wherry.tasks.registry import Registry
 from wherry.tasks.task import AMBIENT
 from wherry.testing.made import check_tx, made_lease, made_task
-from wherry.worker.context import Context, entered
+from wherry.worker.context import Context, entered, tell_to_stop
 
 
 class RecordedContext(Context):
@@ -47,6 +48,10 @@ class RecordedContext(Context):
     def enqueued(self) -> list[Task]:
         """The tasks that the handler enqueued through its context."""
         return list(self._recorder.tasks)
+
+    def cancel(self) -> None:
+        """Set `cancelled`, as a worker does that wants the handler to stop."""
+        tell_to_stop(self)
 
     def lose(self) -> None:
         """Let the lease be gone, as after a stall: the handler is told to stop."""
@@ -80,11 +85,13 @@ class _Recorder:
         payload: Mapping[str, Any] | None = None,
         *,
         tx: Any = AMBIENT,
-        **options: Any,
+        notify: bool = True,
+        **options: Unpack[EnqueueOptions],
     ) -> Enqueued:
         """Put down a task."""
         if tx not in (AMBIENT, None):
             check_tx(tx, awaited=False, call="enqueue")
+        check_flag(notify, option="notify")
         return self._enqueue(type, payload, options)
 
     async def aenqueue(
@@ -93,11 +100,13 @@ class _Recorder:
         payload: Mapping[str, Any] | None = None,
         *,
         tx: Any = AMBIENT,
-        **options: Any,
+        notify: bool = True,
+        **options: Unpack[EnqueueOptions],
     ) -> Enqueued:
         """Put down a task."""
         if tx not in (AMBIENT, None):
             check_tx(tx, awaited=True, call="enqueue")
+        check_flag(notify, option="notify")
         return self._enqueue(type, payload, options)
 
     def _complete(self, lease: Lease, result: Any) -> Reported:
@@ -111,7 +120,7 @@ class _Recorder:
     def _enqueue(
         self, type: str, payload: Mapping[str, Any] | None, options: Mapping[str, Any]
     ) -> Enqueued:
-        spec, _ = asked_task(self._types, type, payload or {}, options)
+        spec = asked_task(self._types, type, {} if payload is None else payload, options)
         task = made_task(spec, id=next(self._ids))
         self.tasks.append(task)
         return Enqueued(task.id, True, None if spec.key is None else True)
@@ -136,15 +145,8 @@ def context(
     The values are those of the task that the handler is to believe it runs; they are checked as at
     an enqueue.
     """
-    spec = make_spec(
-        type=type,
-        payload=encode(payload or {}),
-        queue=queue,
-        max_attempts=max_attempts,
-        key=key,
-        tags=tags,
-        headers=headers,
-    )
+    options = Options(queue=queue, max_attempts=max_attempts, key=key, tags=tags, headers=headers)
+    spec = options.spec(type, encode({} if payload is None else payload))
     made = RecordedContext(made_lease(made_task(spec, id=task_id), attempt=attempt))
     if cancelled:
         made.cancel()

@@ -15,13 +15,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from wherry.app.app import App
+from wherry.app.loop import refuse_in_loop
 from wherry.commands.base import Command
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks, LeaseTasks
 from wherry.commands.queues import ListReadyQueues
 from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
 from wherry.domain.task import Task
-from wherry.errors import BlockingInLoop, DecodeError, HandlerError
+from wherry.errors import DecodeError, HandlerError
 from wherry.errors import Outcome as Signal
 from wherry.tasks.registry import Registry
 from wherry.tasks.task import TaskType
@@ -76,11 +77,8 @@ class Manual:
         recorded. More than *limit* attempts are a RuntimeError: tasks that make one another.
         Types that are not registered stay where they are.
         """
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self._drain_and_close(queues, raise_errors, limit))
-        raise BlockingInLoop("drain", "adrain")
+        refuse_in_loop("drain")
+        return asyncio.run(self._drain_and_close(queues, raise_errors, limit))
 
     async def adrain(
         self,

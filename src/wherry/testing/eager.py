@@ -24,13 +24,14 @@ from typing import Any, NoReturn, Self
 
 from wherry.app.app import App
 from wherry.app.asked import result_of
+from wherry.app.loop import loop_is_running, refuse_in_loop
 from wherry.domain.durations import seconds_from
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.options import TaskSpec
 from wherry.domain.outcome import Failed, judge
 from wherry.domain.state import State
 from wherry.domain.task import Enqueued, Task
-from wherry.errors import BlockingInLoop, ConfigError, Fail, HandlerError, NotFound, UnknownType
+from wherry.errors import ConfigError, Fail, HandlerError, NotFound, UnknownType
 from wherry.tasks.payload import encode_result
 from wherry.tasks.task import AMBIENT, TaskType
 from wherry.testing.expect import Wanted
@@ -122,8 +123,8 @@ class Inline:
         tx = self.app.ambient(tx)
         if tx is not None:
             check_tx(tx, awaited=False, call="enqueue")
-        elif _loop_runs():
-            raise BlockingInLoop("enqueue", "aenqueue")
+        else:
+            refuse_in_loop("enqueue")
         answers: list[Enqueued] = []
         for spec, handler in zip(specs, self._handlers(specs), strict=True):
             answer = self._admit(spec)
@@ -212,7 +213,7 @@ class Inline:
     def _run(self, id: int, task_type: TaskType[..., Any]) -> None:
         attempt = _Attempt(self, id, task_type)
         with attempt:
-            if not _loop_runs():
+            if not loop_is_running():
                 attempt.returned(attempt.call())
             else:
                 # The caller's loop must not see a blocking handler, nor run another loop inside.
@@ -367,11 +368,3 @@ def _matches(known: Task, spec: TaskSpec) -> bool:
 def _canonical(text: str) -> str:
     # The database compares by jsonb, where the order of names does not matter.
     return json.dumps(json.loads(text), sort_keys=True)
-
-
-def _loop_runs() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

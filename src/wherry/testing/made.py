@@ -12,7 +12,7 @@ from wherry.domain.lease import Lease
 from wherry.domain.options import TaskSpec
 from wherry.domain.state import State
 from wherry.domain.task import Task
-from wherry.transport.on_caller import caller
+from wherry.transport.on_caller import async_caller, blocking_caller
 
 # Longer than any test: nobody beats, and nobody else could take the task.
 LEASE_SECONDS = 86_400.0
@@ -40,8 +40,8 @@ def made_task(spec: TaskSpec, *, id: int) -> Task:
         lease_expires_at=None,
         key=spec.key,
         tags=spec.tags,
-        headers=spec.headers,
-        retry=spec.retry,
+        headers_text=json.dumps(spec.headers) if spec.headers else None,
+        retry_text=json.dumps(spec.retry) if spec.retry else None,
         timeout_seconds=spec.timeout_seconds,
         result_text=None,
         reason=None,
@@ -71,8 +71,8 @@ def made_lease(task: Task, *, attempt: int = 1) -> Lease:
         timeout_seconds=task.timeout_seconds,
         key=task.key,
         tags=list(task.tags) or None,
-        headers_text=json.dumps(task.headers) if task.headers else None,
-        retry_text=json.dumps(task.retry) if task.retry else None,
+        headers_text=task.headers_text,
+        retry_text=task.retry_text,
         last_error=task.error,
         snoozes=0,
     )
@@ -82,8 +82,7 @@ def check_tx(tx: Any, *, awaited: bool, call: str) -> None:
     """Raise the TypeError that the real call would for this connection; a mock passes."""
     if any(kind.__module__ == "unittest.mock" for kind in type(tx).__mro__):
         return
-    found, name = caller(tx), type(tx).__qualname__
-    if awaited and not hasattr(found, "arun"):
-        raise TypeError(f"tx={name} blocks, a{call}() must not: use {call}(...) with it")
-    if not awaited and not hasattr(found, "run"):
-        raise TypeError(f"tx={name} is awaited, {call}() is not: use `await a{call}(...)`")
+    if awaited:
+        async_caller(tx, call=call)
+    else:
+        blocking_caller(tx, call=call)

@@ -54,9 +54,7 @@ def fault_of(error: BaseException) -> Fault:
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         # Without an SQLSTATE the server did not say it: the connection broke.
         return Fault.LOST
-    if isinstance(error, OSError | Unavailable):
-        return Fault.LOST
-    return Fault.FINAL
+    return Fault.LOST if isinstance(error, OSError) else Fault.FINAL
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -82,8 +80,6 @@ def translated(error: BaseException, *, schema: str) -> WherryError | None:
         )
     if isinstance(error, _NO_SCHEMA) and schema in str(error):
         return SchemaMissing(schema)
-    if isinstance(error, errors.InsufficientPrivilege):
-        return None
-    if fault_of(error) is Fault.LOST and not isinstance(error, WherryError):
+    if fault_of(error) is Fault.LOST:
         return Unavailable(f"the database is out of reach: {str(error).strip()}")
     return None

@@ -7,7 +7,6 @@ says that nothing happened (a deadlock, a serialization failure) is always tried
 from __future__ import annotations
 
 import asyncio
-import logging
 from datetime import timedelta
 from time import monotonic
 from typing import TypeVar
@@ -23,11 +22,9 @@ from wherry.transport.bounded import AsyncConnection
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, translated
 from wherry.transport.patience import Patience
+from wherry.transport.quiet import quiet_pool
 
 R = TypeVar("R")
-
-# The pool's own retries would fill the log of a service whose database is down; our errors say it.
-logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 class PoolTransport:
@@ -38,6 +35,7 @@ class PoolTransport:
         self.settings = settings
         self._pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
             connection_text(dsn, name="wherry app", settings=settings),
+            name=quiet_pool(),
             connection_class=AsyncConnection,
             kwargs={"autocommit": True, "prepare_threshold": 2},
             min_size=0,

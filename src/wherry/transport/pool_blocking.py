@@ -7,7 +7,6 @@ says that nothing happened (a deadlock, a serialization failure) is always tried
 
 from __future__ import annotations
 
-import logging
 import time
 from datetime import timedelta
 from time import monotonic
@@ -24,11 +23,9 @@ from wherry.transport.bounded import Connection
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, translated
 from wherry.transport.patience import Patience
+from wherry.transport.quiet import quiet_pool
 
 R = TypeVar("R")
-
-# The pool's own retries would fill the log of a service whose database is down; our errors say it.
-logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 class PoolTransport:
@@ -39,6 +36,7 @@ class PoolTransport:
         self.settings = settings
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             connection_text(dsn, name="wherry app", settings=settings),
+            name=quiet_pool(),
             connection_class=Connection,
             kwargs={"autocommit": True, "prepare_threshold": 2},
             min_size=0,

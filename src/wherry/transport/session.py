@@ -1,7 +1,8 @@
 """One reserved connection of our own, made when it is needed and made anew when it broke.
 
 A worker's loops have one each, so that neither handlers nor a full pool can keep a heartbeat
-waiting. A call either answers or raises Unavailable; going on after that is the loop's business.
+waiting. Unavailable means that the database may be back soon: going on is the loop's business. Any
+other error of the database is raised as it is.
 """
 
 from __future__ import annotations
@@ -52,16 +53,16 @@ class SessionTransport:
         Raises Unavailable when the connection is lost: then what was sent may have happened.
         """
         async with self._turn:
-            for left in reversed(range(_TRIES)):
+            tries = 0
+            while True:
+                tries += 1
                 try:
                     return await self._once(command)
                 except (psycopg.Error, OSError) as error:
-                    if fault_of(error) is Fault.TRANSIENT:
-                        if left:
-                            continue
+                    if fault_of(error) is not Fault.TRANSIENT:
+                        raise (translated(error, schema=self.schema) or error) from error
+                    if tries == _TRIES:
                         raise Unavailable(f"tried {_TRIES} times: {str(error).strip()}") from error
-                    raise (translated(error, schema=self.schema) or error) from error
-        raise Unavailable("unreachable")
 
     async def connection(self) -> AsyncReserved:
         """Return the open connection, making it if need be."""

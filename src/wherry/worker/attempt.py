@@ -26,7 +26,7 @@ from wherry.errors import Cancel, DecodeError, HandlerError, InvalidTask
 from wherry.tasks.payload import encode_result
 from wherry.tasks.registry import Registry
 from wherry.tasks.task import TaskType
-from wherry.worker.context import Context, Queue, enter
+from wherry.worker.context import AppCalls, Context, enter, tell_to_stop
 from wherry.worker.threads import Threads
 
 log = logging.getLogger("wherry.worker")
@@ -73,7 +73,7 @@ class Attempt:
             self.told_at = monotonic()
         if self.reason is None or reason is Reason.LOST:
             self.reason = reason
-        self.context.cancel()
+        tell_to_stop(self.context)
         if self.slot is not None and not self.in_thread:
             self.slot.cancel()
 
@@ -92,7 +92,7 @@ class Runner:
 
     def __init__(
         self,
-        app: Queue,
+        app: AppCalls,
         registry: Registry,
         threads: Threads,
         *,

@@ -6,15 +6,16 @@ await.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from wherry.domain.lease import Lease, Reported
+from wherry.domain.options import EnqueueOptions
+from wherry.domain.stored import decode
 from wherry.domain.task import Enqueued
 from wherry.errors import LeaseLost
 from wherry.tasks.task import AMBIENT
@@ -24,8 +25,8 @@ log = logging.getLogger("wherry.worker")
 _current: ContextVar[Context] = ContextVar("wherry_current")
 
 
-class Queue(Protocol):
-    """What a running handler needs of its App."""
+class AppCalls(Protocol):
+    """The calls of its App that a running handler needs."""
 
     def complete(self, lease: Lease, *, result: Any = None, tx: Any = None) -> Reported:
         """Finish a leased task, blocking."""
@@ -34,12 +35,24 @@ class Queue(Protocol):
         """Finish a leased task."""
 
     def enqueue(
-        self, type: str, payload: Mapping[str, Any] | None = None, *, tx: Any = ..., **options: Any
+        self,
+        type: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        tx: Any = ...,
+        notify: bool = ...,
+        **options: Unpack[EnqueueOptions],
     ) -> Enqueued:
         """Store a task, blocking."""
 
     async def aenqueue(
-        self, type: str, payload: Mapping[str, Any] | None = None, *, tx: Any = ..., **options: Any
+        self,
+        type: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        tx: Any = ...,
+        notify: bool = ...,
+        **options: Unpack[EnqueueOptions],
     ) -> Enqueued:
         """Store a task."""
 
@@ -49,7 +62,7 @@ class Context:
 
     __slots__ = ("_app", "_cancel", "completing", "lease")
 
-    def __init__(self, app: Queue, lease: Lease) -> None:
+    def __init__(self, app: AppCalls, lease: Lease) -> None:
         self._app = app
         self._cancel = threading.Event()
         self.lease = lease
@@ -69,7 +82,8 @@ class Context:
     @property
     def headers(self) -> dict[str, str]:
         """The headers the task was enqueued with; a fresh copy."""
-        return json.loads(self.lease.headers_text) if self.lease.headers_text else {}
+        text = self.lease.headers_text
+        return decode(text, what="headers") if text else {}
 
     @property
     def cancelled(self) -> bool:
@@ -82,10 +96,6 @@ class Context:
     def wait_cancelled(self, seconds: float) -> bool:
         """Wait up to *seconds* for `cancelled`: a sleep that ends when it is time to stop."""
         return self._cancel.wait(seconds)
-
-    def cancel(self) -> None:
-        """Set `cancelled`; the worker calls this."""
-        self._cancel.set()
 
     def complete(self, *, tx: Any, result: Any = None) -> None:
         """Finish the task inside the transaction open on *tx* (a blocking connection).
@@ -111,10 +121,11 @@ class Context:
         payload: Mapping[str, Any] | None = None,
         *,
         tx: Any = AMBIENT,
-        **options: Any,
+        notify: bool = True,
+        **options: Unpack[EnqueueOptions],
     ) -> Enqueued:
         """Enqueue another task by name, blocking; see App.enqueue."""
-        return self._app.enqueue(type, payload, tx=tx, **options)
+        return self._app.enqueue(type, payload, tx=tx, notify=notify, **options)
 
     async def aenqueue(
         self,
@@ -122,10 +133,11 @@ class Context:
         payload: Mapping[str, Any] | None = None,
         *,
         tx: Any = AMBIENT,
-        **options: Any,
+        notify: bool = True,
+        **options: Unpack[EnqueueOptions],
     ) -> Enqueued:
         """Enqueue another task by name; see App.aenqueue."""
-        return await self._app.aenqueue(type, payload, tx=tx, **options)
+        return await self._app.aenqueue(type, payload, tx=tx, notify=notify, **options)
 
     def _about_to_complete(self) -> None:
         if self.lease.remaining <= 0:
@@ -140,6 +152,11 @@ def current() -> Context:
         return _current.get()
     except LookupError:
         raise LookupError("wherry.current() was called outside a running handler") from None
+
+
+def tell_to_stop(context: Context) -> None:
+    """Set the context's `cancelled`; whoever runs the handler calls this, never the handler."""
+    context._cancel.set()  # pyright: ignore[reportPrivateUsage]
 
 
 def enter(context: Context) -> None:

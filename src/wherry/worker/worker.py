@@ -30,7 +30,7 @@ from wherry.transport.faults import is_trouble
 from wherry.transport.patience import Patience
 from wherry.worker.answers import log_answer
 from wherry.worker.attempt import Reason, Runner
-from wherry.worker.context import Queue
+from wherry.worker.context import AppCalls
 from wherry.worker.held import Held
 from wherry.worker.intake import Pace, Wanted, wanted
 from wherry.worker.keeper import News
@@ -70,7 +70,7 @@ class Worker:
 
     def __init__(
         self,
-        app: Queue,
+        app: AppCalls,
         registry: Registry,
         *,
         leasing: Transport,

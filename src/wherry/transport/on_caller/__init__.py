@@ -7,7 +7,7 @@ let through.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from wherry.commands.base import Command
 
@@ -51,15 +51,38 @@ def caller(tx: Any) -> Caller:
     raise refused(tx)
 
 
+def blocking_caller(tx: Any, *, call: str) -> BlockingCaller:
+    """Return the caller for *tx*, used by *call*. Raises TypeError for an awaited one."""
+    found = caller(tx)
+    if not hasattr(found, "run"):
+        raise TypeError(f"tx={_kind(tx)} is awaited, {call}() is not: use `await a{call}(...)`")
+    return cast("BlockingCaller", found)
+
+
+def async_caller(tx: Any, *, call: str) -> AsyncCaller:
+    """Return the caller for *tx*, awaited by a*call*. Raises TypeError for a blocking one."""
+    found = caller(tx)
+    if not hasattr(found, "arun"):
+        raise TypeError(
+            f"tx={_kind(tx)} blocks, a{call}() must not: use {call}(...) with it,"
+            " or pass an async connection"
+        )
+    return cast("AsyncCaller", found)
+
+
 def refused(tx: Any, *, instead: str = "") -> TypeError:
     """The error for something that is no open connection of a kind we know.
 
     *instead* is code that gets one out of it.
     """
-    name = f"{type(tx).__module__}.{type(tx).__qualname__}"
     advice = f"; take one out of it: `{instead}: ...`" if instead else ""
     return TypeError(
-        f"tx={name}: expected an open psycopg Connection,"
+        f"tx={_kind(tx)}: expected an open psycopg Connection,"
         " AsyncConnection or cursor, an asyncpg Connection, or an SQLAlchemy Connection, Session,"
         f" AsyncConnection or AsyncSession{advice}"
     )
+
+
+def _kind(tx: Any) -> str:
+    kind = type(tx)
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,205 @@
+"""Worker processes that tests kill, stop and freeze, and a server of their own to take away.
+
+A worker runs `tests/e2e/worker_program.py`. What its handlers did is in a file, line by line, so
+that it is known even of a process that was killed in the middle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.facts import wait_for
+from wherry.embedded import Embedded, acquire
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(__file__).with_name("worker_program.py")
+SETTINGS = {"fsync": "off", "full_page_writes": "off", "max_connections": "60"}
+
+
+class WorkerProcess:
+    """One worker, from its start to its end."""
+
+    def __init__(self, dsn: str, folder: Path, name: str, **options: Any) -> None:
+        self.name = name
+        self.started = folder / "started"
+        self._log = folder / f"{name}.log"
+        command = [sys.executable, "-X", "dev", str(PROGRAM), json.dumps({"name": name, **options})]
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env=environment(dsn, folder),
+            )
+        self.pid = self.process.pid
+
+    @property
+    def log(self) -> str:
+        """What it has written to its log."""
+        return self._log.read_text(errors="replace")
+
+    def is_up(self) -> bool:
+        """Whether it has begun to work."""
+        assert self.process.poll() is None, self.log
+        return f"worker {self.name}: " in self.log
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self.process.send_signal(number)
+
+    def ended(self, *, within: float) -> tuple[int, float]:
+        """Return its exit code and how many seconds it took to end from now on."""
+        begun = time.monotonic()
+        try:
+            code = self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still there after {within} s:\n{self.log[-4000:]}") from None
+        return code, time.monotonic() - begun
+
+    def end(self) -> None:
+        """See to it that it is gone."""
+        if self.process.poll() is None:
+            # Also if it was stopped.
+            self.process.kill()
+        self.process.wait(30)
+
+
+def environment(dsn: str, folder: Path) -> dict[str, str]:
+    """Return the variables of a program that works on *dsn*."""
+    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+    return {
+        **os.environ,
+        "WHERRY_DSN": dsn,
+        "PYTHONPATH": path,
+        "PYTHONASYNCIODEBUG": "1",
+        "STARTED": str(folder / "started"),
+    }
+
+
+def starts(folder: Path) -> Counter[tuple[str, int]]:
+    """Count what handlers noted: ("start" or "end", task id)."""
+    path = folder / "started"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return Counter((what, int(id_)) for what, id_ in (line.split() for line in lines))
+
+
+def states(dsn: str) -> dict[str, int]:
+    """Count the tasks of each state."""
+    with psycopg.connect(dsn, autocommit=True, connect_timeout=5) as connection:
+        rows = connection.execute("select state, count(*) from wherry.tasks group by 1").fetchall()
+    return {str(state): int(n) for state, n in rows}
+
+
+def one_row(dsn: str, query: str, *values: Any) -> tuple[Any, ...]:
+    """Return the only row of a query."""
+    with psycopg.connect(dsn, autocommit=True, connect_timeout=5) as connection:
+        [row] = connection.execute(query.encode(), values).fetchall()
+    return tuple(row)
+
+
+def make_effects(dsn: str) -> None:
+    """Make the table that the handler `effect` writes to."""
+    with psycopg.connect(dsn, autocommit=True, connect_timeout=5) as connection:
+        connection.execute("create table effect (n integer)")
+
+
+def effects(dsn: str) -> tuple[int, int]:
+    """Count the effects there are, and the different ones."""
+    total, different = one_row(dsn, "select count(*), count(distinct n) from effect")
+    return total, different
+
+
+class PrivateServer:
+    """A PostgreSQL of this test's own, to stop, crash, freeze, and start again."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._held: Embedded = acquire(home, settings=SETTINGS)
+        self.dsn = self._held.dsn
+
+    def start(self) -> None:
+        """Start it again, with the same data under the same DSN."""
+        before, self._held = self._held, acquire(self._home, settings=SETTINGS)
+        before.release()
+        assert self._held.dsn == self.dsn
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> None:
+        """Stop it: SIGINT is a fast shutdown, SIGQUIT an immediate one, SIGKILL a crash."""
+        postmaster = self._postmaster()
+        os.kill(postmaster, number)
+        wait_for(lambda: not runs(postmaster), seconds=20, what="the server has stopped")
+
+    def restart(self, number: signal.Signals = signal.SIGINT) -> None:
+        """Stop it and start it again."""
+        self.stop(number)
+        self.start()
+
+    def freeze(self) -> list[int]:
+        """Stop all its processes where they are; `thaw` lets them go on."""
+        postmaster = self._postmaster()
+        # The parent first: it makes no new ones then.
+        os.kill(postmaster, signal.SIGSTOP)
+        frozen = [postmaster, *children_of(postmaster)]
+        for process in frozen:
+            os.kill(process, signal.SIGSTOP)
+        return frozen
+
+    def thaw(self, frozen: list[int]) -> None:
+        """Let frozen processes go on."""
+        for process in frozen:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+    def close(self) -> None:
+        """Let go of it; it ends then."""
+        self._held.release()
+
+    def _postmaster(self) -> int:
+        [data] = (path for path in self._home.iterdir() if path.name.isdigit())
+        return int((data / "postmaster.pid").read_text().split("\n")[0])
+
+
+def runs(process: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    said = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return bool(said) and not said.startswith("Z")
+
+
+def children_of(process: int) -> list[int]:
+    """Return the process ids of a process's children."""
+    said = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
+    ).stdout
+    pairs = (map(int, line.split()) for line in said.splitlines())
+    return [child for child, parent in pairs if parent == process]
+
+
+def sessions(dsn: str) -> Counter[str]:
+    """Count the sessions that each of our names has now."""
+    with psycopg.connect(dsn, autocommit=True, connect_timeout=5) as connection:
+        rows = connection.execute(
+            "select application_name from pg_stat_activity"
+            " where application_name like 'wherry %' and datname = current_database()"
+        ).fetchall()
+    return Counter(str(name) for (name,) in rows)
+
+
+def wait_until_up(*workers: WorkerProcess) -> None:
+    """Wait until all of these workers have begun to work."""
+    for worker in workers:
+        wait_for(worker.is_up, seconds=20, what=f"{worker.name} is up")

@@ -36,11 +36,24 @@ def configure(*, verbosity: int, as_json: bool = False, with_pid: bool = False) 
     if root.handlers:
         return
     ours, others = _LEVELS[max(-2, min(2, verbosity))]
-    handler = logging.StreamHandler(sys.stderr)
+    handler = UntilTheEnd(sys.stderr)
     handler.setFormatter(JSONLines() if as_json else Lines(with_pid=with_pid))
     root.addHandler(handler)
     root.setLevel(others)
     logging.getLogger("wherry").setLevel(ours)
+
+
+class UntilTheEnd(logging.StreamHandler[TextIO]):
+    """Writes lines as long as the interpreter is whole.
+
+    While it is taken apart, what handlers left behind still logs its own end; CPython 3.13.0
+    crashed then, at asking for the time.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line, or drop it."""
+        if not sys.is_finalizing():
+            super().emit(record)
 
 
 class Lines(logging.Formatter):

@@ -42,7 +42,7 @@ overlooked and the effects committed.
         ├── ReadOnly                connected to a standby or a read-only server
         └── PoolExhausted           no connection became free in time
 
-    Outcome                         raised by a handler to say how its attempt ended
+    Signal                          raised by a handler to say how its attempt ended
     ├── Fail                        do not retry
     ├── Retry                       retry after this delay
     ├── Snooze                      not now; the attempt is not counted
@@ -346,15 +346,15 @@ class PoolExhausted(Unavailable):
         )
 
 
-class Outcome(Exception):
+class Signal(Exception):
     """Raised by a handler to say how its attempt ended."""
 
 
-class Fail(Outcome):
+class Fail(Signal):
     """End the task as `failed`: retrying would not help."""
 
 
-class Retry(Outcome):
+class Retry(Signal):
     """Retry after a delay of one's own instead of the policy's; counts as a failed attempt.
 
     *after* is a timedelta or a number of seconds.
@@ -365,7 +365,7 @@ class Retry(Outcome):
         self.after = after
 
 
-class Snooze(Outcome):
+class Snooze(Signal):
     """Not now: put the task back for *delay* (timedelta or seconds). The attempt is not counted."""
 
     def __init__(self, delay: timedelta | float, reason: str = "") -> None:
@@ -373,7 +373,7 @@ class Snooze(Outcome):
         self.delay = delay
 
 
-class Cancel(Outcome):
+class Cancel(Signal):
     """End the task as `canceled`."""
 
 

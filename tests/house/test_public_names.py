@@ -85,6 +85,25 @@ def test_public_names_are_importable_and_documented() -> None:
     assert undocumented(wherry, public) == []
 
 
+def test_whatever_the_library_raises_is_public() -> None:
+    assert set(errors_in((SOURCE / "errors.py").read_text())) - set(wherry.__all__) == set()
+
+
+def test_whatever_an_app_answers_is_public() -> None:
+    calls = inspect.getmembers(wherry.App, inspect.isfunction)
+    said = " ".join(
+        str(inspect.signature(call).return_annotation)
+        for name, call in calls
+        if not name.startswith("_")
+    )
+    ours = {name for path in SOURCE.rglob("*.py") for name in errors_in(path.read_text())}
+    answers = set(re.findall(r"\w+", said)) & ours
+
+    assert {"Applied", "Canceled", "Enqueued", "Page", "Reported"} <= answers
+    # What a decorator is applied with is called and thrown away.
+    assert answers - set(wherry.__all__) == {"TaskDecorator"}
+
+
 def test_every_error_is_drawn_in_the_tree_of_errors() -> None:
     # Fails when a class is added to errors.py and not to the drawing above it, or the reverse.
     text = (SOURCE / "errors.py").read_text()

@@ -1,4 +1,10 @@
-"""The narrow waist: everything that Wherry can be asked to do, by the verb the doors use for it."""
+"""The narrow waist: everything that Wherry can be asked to do.
+
+VERBS says which commands a call of App sends, by the short name that the call has for people;
+`cancel_many` and the like send the same. What a worker alone sends (a beat, a wait) has no verb.
+"""
+
+from typing import Any, Final
 
 from wherry.commands.base import Command
 from wherry.commands.leases import (
@@ -9,29 +15,50 @@ from wherry.commands.leases import (
     HeartbeatLeases,
     LeaseTasks,
 )
-from wherry.commands.queues import ListQueues
+from wherry.commands.maintenance import (
+    DiscardTasks,
+    DropPastDays,
+    MakeDays,
+    PromoteTasks,
+    ReapLeases,
+    ReapOrphans,
+    UnparkTasks,
+)
+from wherry.commands.queues import ListQueues, ListReadyQueues
 from wherry.commands.tasks import (
     CancelTasks,
+    DrawTaskIds,
     EnqueueTasks,
     GetTask,
     ListTasks,
     PurgeTasks,
     RequeueTasks,
 )
+from wherry.commands.workers import ForgetWorkers
 
-VERBS: dict[str, type[Command[object]]] = {
-    "enqueue": EnqueueTasks,
-    "lease": LeaseTasks,
-    "heartbeat": HeartbeatLeases,
-    "complete": CompleteTasks,
-    "complete in a transaction": CompleteInTransaction,
-    "fail": FailTasks,
-    "snooze": GiveBackTasks,
-    "release": GiveBackTasks,
-    "get task": GetTask,
-    "list tasks": ListTasks,
-    "cancel": CancelTasks,
-    "requeue": RequeueTasks,
-    "purge": PurgeTasks,
-    "list queues": ListQueues,
+VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
+    "enqueue": (DrawTaskIds, EnqueueTasks),
+    "get_task": (GetTask,),
+    "list_tasks": (ListTasks,),
+    "result": (GetTask,),
+    "cancel": (CancelTasks,),
+    "requeue": (RequeueTasks,),
+    "purge": (PurgeTasks,),
+    "list_queues": (ListQueues,),
+    "lease": (ListReadyQueues, LeaseTasks),
+    "heartbeat": (HeartbeatLeases,),
+    "complete": (CompleteInTransaction, CompleteTasks),
+    "fail": (FailTasks,),
+    "snooze": (GiveBackTasks,),
+    "release": (GiveBackTasks,),
+    "reap": (
+        MakeDays,
+        ReapLeases,
+        ReapOrphans,
+        PromoteTasks,
+        UnparkTasks,
+        DiscardTasks,
+        DropPastDays,
+        ForgetWorkers,
+    ),
 }

@@ -1,1 +1,4 @@
-"""Pure rules: no I/O, no clock, no driver. Everything here can be tested without a database."""
+"""Pure rules: no I/O and no driver, so that everything here can be tested without a database.
+
+Nothing here asks what time it is but a lease, which counts on this process's monotonic clock.
+"""

@@ -1,0 +1,101 @@
+"""The table of verbs says what each call of App really sends, and leaves out none."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import wherry
+from wherry.app.calls_blocking import Calls
+from wherry.commands import VERBS
+from wherry.commands.base import Command
+
+NOBODY = 10**9
+
+
+class Listening(wherry.App):
+    """Notes which commands are carried."""
+
+    def __init__(self, dsn: str) -> None:
+        super().__init__(dsn)
+        self.sent: list[type[Command[Any]]] = []
+
+    def carry(self, command: Command[Any], *, tx: Any = None, call: str = "call") -> Any:
+        self.sent.append(type(command))
+        return super().carry(command, tx=tx, call=call)
+
+    def leased(self) -> wherry.Lease:
+        """Lease a task of its own, unnoticed."""
+        self.enqueue("t")
+        [lease] = self.lease(worker="w")
+        self.sent.clear()
+        return lease
+
+
+@pytest.fixture
+def listening(dsn: str) -> Iterator[Listening]:
+    with Listening(dsn) as app:
+        yield app
+
+
+def complete_in_both_ways(app: Listening, connect: Callable[..., Any]) -> None:
+    lease = app.leased()
+    with connect(autocommit=False) as tx:
+        app.complete(lease, tx=tx)
+    app.complete(lease)
+
+
+CALLS: dict[str, Callable[[Listening], object]] = {
+    "enqueue": lambda app: app.enqueue("t"),
+    "get_task": lambda app: app.get_task(NOBODY),
+    "list_tasks": lambda app: app.list_tasks(),
+    "result": lambda app: app.result(NOBODY, timeout=0),
+    "cancel": lambda app: app.cancel(NOBODY),
+    "requeue": lambda app: app.requeue(NOBODY),
+    "purge": lambda app: app.purge(NOBODY),
+    "list_queues": lambda app: app.list_queues(),
+    "heartbeat": lambda app: app.heartbeat([app.leased()]),
+    "fail": lambda app: app.fail(app.leased(), "no"),
+    "snooze": lambda app: app.snooze(app.leased(), 1),
+    "release": lambda app: app.release(app.leased()),
+    "reap": lambda app: app.reap(),
+}
+
+
+@pytest.mark.parametrize("verb", CALLS)
+def test_a_call_sends_the_commands_of_its_verb(verb: str, listening: Listening) -> None:
+    with suppress(wherry.NotFound):
+        CALLS[verb](listening)
+
+    assert tuple(dict.fromkeys(listening.sent)) == VERBS[verb]
+
+
+def test_a_lease_of_any_queue_asks_first_which_have_tasks(listening: Listening) -> None:
+    listening.enqueue("t")
+    listening.sent.clear()
+
+    listening.lease(worker="w", queues=["*"])
+
+    assert tuple(listening.sent) == VERBS["lease"]
+
+
+def test_a_completion_in_a_transaction_is_another_command(
+    listening: Listening, connect: Callable[..., Any]
+) -> None:
+    complete_in_both_ways(listening, connect)
+
+    assert tuple(listening.sent) == VERBS["complete"]
+
+
+def test_every_call_has_its_verb() -> None:
+    calls = {
+        name.removesuffix("_many")
+        for name, _ in inspect.getmembers(Calls, inspect.isfunction)
+        if name in vars(Calls) and not name.startswith("_")
+    }
+
+    assert calls - {"enqueue_specs"} == VERBS.keys()

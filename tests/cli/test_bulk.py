@@ -342,7 +342,7 @@ def test_a_task_that_moved_meanwhile_is_told_and_is_no_error(app: App, dead: Dea
 
     class Raced(App):
         def requeue_many(self, ids: Any, *, without_key: bool = False) -> Any:
-            app.purge(ids[:1])
+            app.purge_many(ids[:1])
             return super().requeue_many(ids, without_key=without_key)
 
     with Raced(app.dsn) as raced:

@@ -202,7 +202,7 @@ def test_data_cannot_drive_the_terminal(cli: Cli, app: App) -> None:
         visible, {visible: EVIL}, queue=visible, key=EVIL, tags=[visible],
         headers={visible: EVIL}, max_attempts=1,
     ).id  # fmt: skip
-    [lease] = app.lease(worker=EVIL, queues=[visible])
+    [lease] = app.lease(worker=visible, queues=[visible])
     app.fail(lease, ValueError(EVIL))
 
     for args in (

@@ -57,6 +57,10 @@ create function wherry.drop_past_days(batch integer) returns boolean
     language plpgsql security definer
     set search_path = pg_catalog, pg_temp
     set lock_timeout = '50ms'
+    -- A batch is reached by looking from the day's tasks for their keys, never by reading all keys.
+    set enable_nestloop = on
+    set enable_hashjoin = off
+    set enable_mergejoin = off
     as $$
 declare
     home text := (select n.nspname from wherry.settings s

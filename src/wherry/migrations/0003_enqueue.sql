@@ -210,6 +210,7 @@ create function wherry.forget_resent(ids bigint[]) returns setof bigint
     delete from wherry.live
      using wherry.finished
      where live.id = any (ids)
+       and finished.id = any (ids)
        and finished.id = live.id
        and finished.queue = live.queue
        and live.token = 0

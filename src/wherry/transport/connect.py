@@ -23,6 +23,7 @@ _OPTIONS = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_mergejoin": "off",
+    "enable_nestloop": "off",
     "statement_timeout": "60s",
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "60s",

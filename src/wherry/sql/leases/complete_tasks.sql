@@ -15,8 +15,8 @@ with asked as materialized (
 held as materialized (
     select lease.lease_id, lease.part, lease.worker, lease.split, lease.task_ids
       from wherry.lease
-     where lease.lease_id in (select asked.lease_id from asked)
-       and lease.expires_at > wherry.now()
+     where lease.lease_id = any (array(select asked.lease_id from asked))
+       and lease.expires_at - wherry.now() > interval '0'
 ),
 mine as materialized (
     select live.id, live.queue, held.worker, asked.result, asked.ord
@@ -27,7 +27,8 @@ mine as materialized (
       join wherry.live
         on live.id = asked.id
        and live.queue = asked.queue
-     where live.state = 'leased'
+     where live.id = any (array(select asked.id from asked))
+       and live.state = 'leased'
        and live.token = asked.token
        and live.lease_id = asked.lease_id
      order by live.id
@@ -36,7 +37,8 @@ mine as materialized (
 gone as (
     delete from wherry.live
      using mine
-     where live.id = mine.id
+     where live.id = any (array(select mine.id from mine))
+       and live.id = mine.id
        and live.queue = mine.queue
     returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.lease_id,
               live.timeout_seconds, live.ttl_seconds, live.key_ttl_seconds, live.attempts,
@@ -62,7 +64,8 @@ kept as (
 closed as (
     delete from wherry.lease
      using held
-     where lease.lease_id = held.lease_id
+     where lease.lease_id = any (array(select held.lease_id from held))
+       and lease.lease_id = held.lease_id
        and lease.part = held.part
        and (held.lease_id = any (:closed::uuid[]) or cardinality(held.task_ids) = 1)
        -- Never trust the holder's count: a task whose lease row is gone would be nobody's.
@@ -73,6 +76,7 @@ closed as (
               and live.lease_id = held.lease_id
               and live.state = 'leased'
               and live.id not in (select mine.id from mine)
+           offset 0
        )
 )
 select gone.ord from gone

@@ -20,8 +20,8 @@ with asked as materialized (
 held as materialized (
     select lease.lease_id, lease.part, lease.worker, lease.split, lease.task_ids
       from wherry.lease
-     where lease.lease_id in (select asked.lease_id from asked)
-       and lease.expires_at > wherry.now()
+     where lease.lease_id = any (array(select asked.lease_id from asked))
+       and lease.expires_at - wherry.now() > interval '0'
 ),
 mine as materialized (
     select live.id, live.queue, live.token, live.attempts, live.leased_at, live.lease_id, held.worker,
@@ -41,7 +41,8 @@ mine as materialized (
       join wherry.live
         on live.id = asked.id
        and live.queue = asked.queue
-     where live.state = 'leased'
+     where live.id = any (array(select asked.id from asked))
+       and live.state = 'leased'
        and live.token = asked.token
        and live.lease_id = asked.lease_id
      order by live.id
@@ -67,7 +68,8 @@ back as (
            leased_at = null,
            last_error = coalesce(mine.error_type || ': ' || mine.message, mine.error_type, mine.message)
       from mine
-     where live.id = mine.id
+     where live.id = any (array(select mine.id from mine))
+       and live.id = mine.id
        and live.queue = mine.queue
        and mine.next_state in ('delayed', 'ready')
     returning mine.ord, live.queue, live.run_after
@@ -75,7 +77,8 @@ back as (
 gone as (
     delete from wherry.live
      using mine
-     where live.id = mine.id
+     where live.id = any (array(select mine.id from mine))
+       and live.id = mine.id
        and live.queue = mine.queue
        and mine.next_state in ('failed', 'dead', 'canceled')
     returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.lease_id,
@@ -105,7 +108,8 @@ kept as (
 closed as (
     delete from wherry.lease
      using held
-     where lease.lease_id = held.lease_id
+     where lease.lease_id = any (array(select held.lease_id from held))
+       and lease.lease_id = held.lease_id
        and lease.part = held.part
        and (held.lease_id = any (:closed::uuid[]) or cardinality(held.task_ids) = 1)
        and not exists (
@@ -115,6 +119,7 @@ closed as (
               and live.lease_id = held.lease_id
               and live.state = 'leased'
               and live.id not in (select mine.id from mine)
+           offset 0
        )
 ),
 woken as (

@@ -16,8 +16,8 @@ with asked as materialized (
 held as materialized (
     select lease.lease_id, lease.part, lease.worker, lease.split, lease.task_ids
       from wherry.lease
-     where lease.lease_id in (select asked.lease_id from asked)
-       and lease.expires_at > wherry.now()
+     where lease.lease_id = any (array(select asked.lease_id from asked))
+       and lease.expires_at - wherry.now() > interval '0'
 ),
 mine as materialized (
     select live.id, live.queue, held.worker, asked.verdict, asked.ord,
@@ -40,7 +40,8 @@ mine as materialized (
       join wherry.live
         on live.id = asked.id
        and live.queue = asked.queue
-     where live.state = 'leased'
+     where live.id = any (array(select asked.id from asked))
+       and live.state = 'leased'
        and live.token = asked.token
        and live.lease_id = asked.lease_id
      order by live.id
@@ -56,7 +57,8 @@ back as (
            position = nextval('wherry.position'::regclass),
            leased_at = null
       from mine
-     where live.id = mine.id
+     where live.id = any (array(select mine.id from mine))
+       and live.id = mine.id
        and live.queue = mine.queue
        and mine.next_state in ('delayed', 'ready')
     returning mine.ord, live.queue, live.run_after
@@ -64,7 +66,8 @@ back as (
 gone as (
     delete from wherry.live
      using mine
-     where live.id = mine.id
+     where live.id = any (array(select mine.id from mine))
+       and live.id = mine.id
        and live.queue = mine.queue
        and mine.next_state in ('dead', 'canceled')
     returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.lease_id,
@@ -98,7 +101,8 @@ kept as (
 closed as (
     delete from wherry.lease
      using held
-     where lease.lease_id = held.lease_id
+     where lease.lease_id = any (array(select held.lease_id from held))
+       and lease.lease_id = held.lease_id
        and lease.part = held.part
        and (held.lease_id = any (:closed::uuid[]) or cardinality(held.task_ids) = 1)
        and not exists (
@@ -108,6 +112,7 @@ closed as (
               and live.lease_id = held.lease_id
               and live.state = 'leased'
               and live.id not in (select mine.id from mine)
+           offset 0
        )
 ),
 woken as (

@@ -12,8 +12,8 @@ with asked as materialized (
 row_held as materialized (
     select lease.lease_id, lease.part, lease.queue, lease.worker, lease.expires_at, lease.split, lease.task_ids
       from wherry.lease
-     where lease.lease_id in (select asked.lease_id from asked)
-       and lease.expires_at > wherry.now()
+     where lease.lease_id = any (array(select asked.lease_id from asked))
+       and lease.expires_at - wherry.now() > interval '0'
      order by lease.lease_id, lease.part
        for update skip locked
 ),
@@ -25,12 +25,12 @@ member as materialized (
            live.cancel_requested_at is not null as cancel,
            asked.task_id is not null as named
       from row_held as r
-     cross join lateral unnest(r.task_ids) as m (task_id)
       join wherry.live
-        on live.id = m.task_id
+        on live.id = any (r.task_ids)
        and live.queue = r.queue
        and live.state = 'leased'
        and live.lease_id = r.lease_id
+       and live.id = any (array(select n.task_id from row_held cross join lateral unnest(row_held.task_ids) as n (task_id)))
       left join asked
         on asked.lease_id = r.lease_id
        and asked.task_id = live.id
@@ -63,7 +63,8 @@ extended as (
            split = lease.split or parted.other_ids is not null,
            task_ids = parted.named_ids
       from parted
-     where lease.lease_id = parted.lease_id
+     where lease.lease_id = any (array(select parted.lease_id from parted))
+       and lease.lease_id = parted.lease_id
        and lease.part = parted.part
        and parted.named_ids is not null
     returning lease.lease_id
@@ -85,6 +86,7 @@ select asked.task_id,
                      and row_held.part = lease.part
                      and asked.task_id = any (row_held.task_ids)
               )
+           offset 0
        ) as busy,
        (select count(*) from extended) as extended
   from asked

@@ -41,11 +41,9 @@ update wherry.live
    set state = 'leased',
        attempts = live.attempts + 1,
        token = live.token + 1,
-       lease_id = held.lease_id,
+       lease_id = (select held.lease_id from held),
        leased_at = wherry.now()
-  from fit
- cross join held
- where live.id = fit.id
+ where live.id = any (array(select fit.id from fit))
    and live.queue = :queue::text
 returning live.id, live.queue, live.type, live.payload::text, live.priority, live.position, live.attempts,
           live.max_attempts, live.token, live.lease_id::text, live.run_after, live.created_at,

@@ -11,6 +11,7 @@ select asked.ord,
                    and finished.token = asked.token
                    and finished.lease_id = asked.lease_id
                    and (:verb::text <> 'complete' or finished.state = 'succeeded')
+                offset 0
             ) then 'already_done'
             when :verb::text = 'fail' and exists (
                 select from wherry.attempt
@@ -19,6 +20,7 @@ select asked.ord,
                    and attempt.token = asked.token
                    and attempt.lease_id = asked.lease_id
                    and attempt.outcome <> 'lost'
+                offset 0
             ) then 'already_done'
             when :verb::text = 'give_back' and exists (
                 select from wherry.live
@@ -32,12 +34,14 @@ select asked.ord,
                         where attempt.task_id = live.id
                           and attempt.queue = live.queue
                           and attempt.token = live.token
-                       )
+                       offset 0
+                   )
+                offset 0
             ) then 'already_done'
             when exists (
                 select from wherry.live
                   join wherry.lease
-                    on lease.lease_id = live.lease_id
+                    on lease.lease_id = asked.lease_id
                    and live.id = any (lease.task_ids)
                    and lease.expires_at > wherry.now()
                  where live.id = asked.id
@@ -45,6 +49,7 @@ select asked.ord,
                    and live.token = asked.token
                    and live.lease_id = asked.lease_id
                    and live.state = 'leased'
+                offset 0
             ) then 'busy'
             else 'lost'
              end as answer

@@ -15,7 +15,8 @@ with late as materialized (
 gone as (
     delete from wherry.live
      using late
-     where live.id = late.id
+     where live.id = any (array(select late.id from late))
+       and live.id = late.id
        and live.queue = late.queue
        and live.state <> 'leased'
     returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.lease_id,

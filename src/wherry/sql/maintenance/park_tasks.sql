@@ -23,9 +23,10 @@ unknown as materialized (
     select live.id
       from front
       join wherry.live
-        on live.id = front.id
+        on live.id = any (array(select front.id from front))
+       and live.id = front.id
        and live.queue = :queue::text
-       and live.state = 'ready'
+       and (live.state = 'ready') is true
      where exists (select from known)
        and front.type not in (select known.type from known)
        for update of live skip locked
@@ -34,9 +35,10 @@ parked as (
     update wherry.live
        set state = 'parked'
       from unknown
-     where live.id = unknown.id
+     where live.id = any (array(select unknown.id from unknown))
+       and live.id = unknown.id
        and live.queue = :queue::text
-       and live.state = 'ready'
+       and (live.state = 'ready') is true
     returning live.id
 )
 select (select count(*) from front) as looked_at,

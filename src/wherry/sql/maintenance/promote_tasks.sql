@@ -17,9 +17,10 @@ moved as (
        set state = 'ready',
            position = nextval('wherry.position'::regclass)
       from due
-     where live.id = due.id
+     where live.id = any (array(select due.id from due))
+       and live.id = due.id
        and live.queue = due.queue
-       and live.state = 'delayed'
+       and (live.state = 'delayed') is true
     returning live.id, live.queue
 ),
 woken as (

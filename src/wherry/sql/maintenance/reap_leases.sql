@@ -37,7 +37,8 @@ mine as materialized (
                 end as retry_at
       from picked
       join wherry.live
-        on live.id = picked.task_id
+        on live.id = any (array(select picked.task_id from picked))
+       and live.id = picked.task_id
        and live.queue = picked.queue
        and live.state = 'leased'
        and live.lease_id = picked.lease_id
@@ -82,7 +83,8 @@ back as (
            lease_id = null,
            last_error = 'LeaseExpired: worker ' || coalesce(mine.worker, 'unknown') || ' was lost'
       from mine
-     where live.id = mine.id
+     where live.id = any (array(select mine.id from mine))
+       and live.id = mine.id
        and live.queue = mine.queue
        and live.token = mine.token
        and live.state = 'leased'
@@ -92,7 +94,8 @@ back as (
 gone as (
     delete from wherry.live
      using mine
-     where live.id = mine.id
+     where live.id = any (array(select mine.id from mine))
+       and live.id = mine.id
        and live.queue = mine.queue
        and live.token = mine.token
        and live.state = 'leased'
@@ -127,9 +130,10 @@ kept as (
 dropped as (
     delete from wherry.lease
      using expired
-     where lease.lease_id = expired.lease_id
+     where lease.lease_id = any (array(select expired.lease_id from expired))
+       and lease.lease_id = expired.lease_id
        and lease.part = expired.part
-       and lease.expires_at <= wherry.now()
+       and lease.expires_at - wherry.now() <= interval '0'
        and not exists (
            select from wherry.live
             where live.id = any (expired.task_ids)
@@ -137,6 +141,7 @@ dropped as (
               and live.lease_id = expired.lease_id
               and live.state = 'leased'
               and live.id not in (select mine.id from mine)
+           offset 0
        )
     returning lease.lease_id
 )

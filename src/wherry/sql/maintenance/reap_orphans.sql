@@ -32,7 +32,8 @@ mine as materialized (
                 end as retry_at
       from picked
       join wherry.live
-        on live.id = picked.task_id
+        on live.id = any (array(select picked.task_id from picked))
+       and live.id = picked.task_id
        and live.queue = picked.queue
        and live.state = 'leased'
        and live.lease_id is not distinct from picked.lease_id
@@ -77,7 +78,8 @@ back as (
            lease_id = null,
            last_error = 'LeaseExpired: worker ' || coalesce(mine.worker, 'unknown') || ' was lost'
       from mine
-     where live.id = mine.id
+     where live.id = any (array(select mine.id from mine))
+       and live.id = mine.id
        and live.queue = mine.queue
        and live.token = mine.token
        and live.state = 'leased'
@@ -87,7 +89,8 @@ back as (
 gone as (
     delete from wherry.live
      using mine
-     where live.id = mine.id
+     where live.id = any (array(select mine.id from mine))
+       and live.id = mine.id
        and live.queue = mine.queue
        and live.token = mine.token
        and live.state = 'leased'

@@ -13,8 +13,7 @@ back as materialized (
     select live.id, live.queue
       from wherry.live
      where live.state = 'parked'
-       and live.type in (select known.type from known)
-     order by live.position
+       and live.type = any (array(select known.type from known))
      limit :batch::integer
        for update skip locked
 ),
@@ -22,9 +21,10 @@ moved as (
     update wherry.live
        set state = 'ready'
       from back
-     where live.id = back.id
+     where live.id = any (array(select back.id from back))
+       and live.id = back.id
        and live.queue = back.queue
-       and live.state = 'parked'
+       and (live.state = 'parked') is true
     returning live.queue
 ),
 woken as (

@@ -14,7 +14,8 @@ asked as (
     update wherry.live
        set cancel_requested_at = coalesce(live.cancel_requested_at, wherry.now())
       from mine
-     where live.id = mine.id
+     where live.id = any (:ids::bigint[])
+       and live.id = mine.id
        and live.queue = mine.queue
        and mine.state = 'leased'
     returning live.id
@@ -22,7 +23,8 @@ asked as (
 gone as (
     delete from wherry.live
      using mine
-     where live.id = mine.id
+     where live.id = any (:ids::bigint[])
+       and live.id = mine.id
        and live.queue = mine.queue
        and mine.state <> 'leased'
     returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.lease_id,

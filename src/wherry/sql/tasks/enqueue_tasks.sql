@@ -69,12 +69,20 @@ seen as materialized (
                 else 'ended'
                  end as standing
       from firsts
-      left join wherry.key
-        on key.queue = firsts.queue
-       and key.key = firsts.key
-      left join wherry.live
-        on live.id = key.task_id
-       and live.queue = key.queue
+      left join lateral (
+           select k.task_id, k.payload_hash, k.stamp
+             from wherry.key k
+            where k.queue = firsts.queue
+              and k.key = firsts.key
+            limit 1
+      ) as key on true
+      left join lateral (
+           select l.id
+             from wherry.live l
+            where l.id = key.task_id
+              and l.queue = firsts.queue
+            limit 1
+      ) as live on true
 ),
 taken as (
     insert into wherry.key as held (queue, key, task_id, stamp, seen_stamp, payload_hash)

@@ -5,5 +5,5 @@
 -- index:   live_pkey, finished_pkey
 select asked.id
   from unnest(:ids::bigint[]) as asked (id)
- where exists (select from wherry.live where live.id = asked.id)
-    or exists (select from wherry.finished where finished.id = asked.id)
+ where exists (select from wherry.live where live.id = asked.id offset 0)
+    or exists (select from wherry.finished where finished.id = asked.id offset 0)

@@ -12,7 +12,8 @@ with picked as materialized (
 gone as (
     delete from wherry.finished
      using picked
-     where finished.id = picked.id
+     where finished.id = any (:ids::bigint[])
+       and finished.id = picked.id
        and finished.queue = picked.queue
        and finished.keep_until = picked.keep_until
     returning finished.id
@@ -20,7 +21,8 @@ gone as (
 forgotten as (
     delete from wherry.attempt
      using picked
-     where attempt.task_id = picked.id
+     where attempt.task_id = any (:ids::bigint[])
+       and attempt.task_id = picked.id
        and attempt.queue = picked.queue
 ),
 named as materialized (
@@ -30,13 +32,17 @@ named as materialized (
         on key.queue = picked.queue
        and key.key = picked.key
        and key.task_id = picked.id
+     where key.queue = any (array(select distinct picked.queue from picked))
+       and key.key = any (array(select picked.key from picked))
      order by key.queue, key.key
        for update of key
 ),
 freed as (
     delete from wherry.key
      using named
-     where key.queue = named.queue
+     where key.queue = any (array(select distinct named.queue from named))
+       and key.key = any (array(select named.key from named))
+       and key.queue = named.queue
        and key.key = named.key
        and key.task_id = named.task_id
 )

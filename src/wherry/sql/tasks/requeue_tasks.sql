@@ -2,7 +2,7 @@
 -- A task whose key meanwhile names another one that has not ended is left alone. Without its key a task
 -- also gives up one that is still its own: nothing would free it later.
 -- takes:   ids bigint[], without_key boolean
--- returns: id, answer (queued, key_taken, resolve), taken_by, key, queue
+-- returns: id, answer (queued, key_taken), taken_by, key, woken
 -- locks:   the finished rows, skip locked; the keys in their order
 -- index:   finished_pkey, key_pkey, live_pkey
 with picked as materialized (
@@ -21,9 +21,13 @@ heirs as materialized (
            key.task_id as named_id,
            key.stamp as named_stamp
       from picked
-      left join wherry.key
-        on key.queue = picked.queue
-       and key.key = picked.key
+      left join lateral (
+           select k.task_id, k.stamp
+             from wherry.key k
+            where k.queue = picked.queue
+              and k.key = picked.key
+            limit 1
+      ) as key on true
      where picked.key is not null
        and not :without_key::boolean
      order by picked.queue, picked.key, picked.id desc
@@ -36,11 +40,13 @@ standing as materialized (
                        select from wherry.live
                         where live.id = heirs.named_id
                           and live.queue = heirs.queue
+                       offset 0
                    ) or exists (
                        select from wherry.finished
                         where finished.id = heirs.named_id
                           and finished.queue = heirs.queue
                           and coalesce(finished.key_until, finished.keep_until) > wherry.now()
+                       offset 0
                    )) as taken
       from heirs
 ),
@@ -65,7 +71,8 @@ named as (
 gone as (
     delete from wherry.finished
      using picked
-     where finished.id = picked.id
+     where finished.id = any (:ids::bigint[])
+       and finished.id = picked.id
        and finished.queue = picked.queue
        and finished.keep_until = picked.keep_until
        and (picked.key is null
@@ -102,14 +109,18 @@ named_by as materialized (
         on key.queue = picked.queue
        and key.key = picked.key
        and key.task_id = picked.id
-     where :without_key::boolean
+     where key.queue = any (array(select distinct picked.queue from picked))
+       and key.key = any (array(select picked.key from picked))
+       and :without_key::boolean
      order by key.queue, key.key
        for update of key
 ),
 freed as (
     delete from wherry.key
      using named_by
-     where key.queue = named_by.queue
+     where key.queue = any (array(select distinct named_by.queue from named_by))
+       and key.key = any (array(select named_by.key from named_by))
+       and key.queue = named_by.queue
        and key.key = named_by.key
        and key.task_id = named_by.task_id
 ),

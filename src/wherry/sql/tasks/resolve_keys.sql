@@ -12,11 +12,13 @@ select coalesce(
                        select from wherry.live
                         where live.id = key.task_id
                           and live.queue = key.queue
+                       offset 0
                    ) or exists (
                        select from wherry.finished
                         where finished.id = key.task_id
                           and finished.queue = key.queue
                           and coalesce(finished.key_until, finished.keep_until) > wherry.now()
+                       offset 0
                    ),
                    key.task_id
                )
@@ -27,6 +29,10 @@ select coalesce(
   from rows from (
        json_to_recordset(:names::text::json) as (queue text, key text)
   ) with ordinality as asked (queue, key, ord)
-  left join wherry.key
-    on key.queue = asked.queue
-   and key.key = asked.key
+  left join lateral (
+       select k.queue, k.task_id, k.stamp
+         from wherry.key k
+        where k.queue = asked.queue
+          and k.key = asked.key
+        limit 1
+  ) as key on true

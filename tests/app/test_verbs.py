@@ -13,6 +13,7 @@ import wherry
 from wherry.app.calls_blocking import Calls
 from wherry.commands import VERBS
 from wherry.commands.base import Command
+from wherry.commands.tasks import GetTask
 
 NOBODY = 10**9
 
@@ -22,11 +23,15 @@ class Listening(wherry.App):
 
     def __init__(self, dsn: str) -> None:
         super().__init__(dsn)
-        self.sent: list[type[Command[Any]]] = []
+        self.sent: list[Command[Any]] = []
 
     def carry(self, command: Command[Any], *, tx: Any = None, call: str = "call") -> Any:
-        self.sent.append(type(command))
+        self.sent.append(command)
         return super().carry(command, tx=tx, call=call)
+
+    def kinds(self) -> tuple[type[Command[Any]], ...]:
+        """What was carried, by its type."""
+        return tuple(type(command) for command in self.sent)
 
     def leased(self) -> wherry.Lease:
         """Lease a task of its own, unnoticed."""
@@ -71,7 +76,7 @@ def test_a_call_sends_the_commands_of_its_verb(verb: str, listening: Listening) 
     with suppress(wherry.NotFound):
         CALLS[verb](listening)
 
-    assert tuple(dict.fromkeys(listening.sent)) == VERBS[verb]
+    assert tuple(dict.fromkeys(listening.kinds())) == VERBS[verb]
 
 
 def test_a_lease_of_any_queue_asks_first_which_have_tasks(listening: Listening) -> None:
@@ -80,7 +85,7 @@ def test_a_lease_of_any_queue_asks_first_which_have_tasks(listening: Listening) 
 
     listening.lease(worker="w", queues=["*"])
 
-    assert tuple(listening.sent) == VERBS["lease"]
+    assert listening.kinds() == VERBS["lease"]
 
 
 def test_a_completion_in_a_transaction_is_another_command(
@@ -88,7 +93,17 @@ def test_a_completion_in_a_transaction_is_another_command(
 ) -> None:
     complete_in_both_ways(listening, connect)
 
-    assert tuple(listening.sent) == VERBS["complete"]
+    assert listening.kinds() == VERBS["complete"]
+
+
+def test_waiting_for_a_result_reads_no_history(listening: Listening) -> None:
+    id_ = listening.enqueue("t").id
+    listening.sent.clear()
+
+    with pytest.raises(TimeoutError):
+        listening.result(id_, timeout=0)
+
+    assert listening.sent == [GetTask(id_, with_history=False)]
 
 
 def test_every_call_has_its_verb() -> None:

@@ -147,10 +147,11 @@ def _part(value: Any, *, option: str, limit_bytes: int) -> str | None:
 
 
 def _listed(values: Any, *, option: str, of: str) -> list[Any]:
+    given: object = values
     # A string is a sequence of strings, and never what anybody means here.
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        kind = builtins.type(values).__name__
-        raise InvalidOption(option, values, f"must be a list of {of}, not {kind}")
+    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
+        kind = builtins.type(given).__name__
+        raise InvalidOption(option, given, f"must be a list of {of}, not {kind}")
     return list(values)
 
 

@@ -178,10 +178,10 @@ class Process:
             # An embedded server that must start first takes seconds: not on the loop.
             dsn = await asyncio.to_thread(lambda: self.dsn)
             transport = self._pools.get(loop)
-        if transport is None:
-            transport = pool.PoolTransport(dsn, schema=self.schema, settings=self.settings)
-            self._pools[loop] = transport
-            await transport.open()
+            if transport is None:
+                transport = pool.PoolTransport(dsn, schema=self.schema, settings=self.settings)
+                self._pools[loop] = transport
+                await transport.open()
         return transport
 
     def _notice_fork(self) -> None:

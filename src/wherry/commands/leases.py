@@ -39,7 +39,7 @@ class LeaseTasks(Command[list[Lease]]):
     limit: int = 1
     limit_last: int | None = None
     types: tuple[str, ...] | None = None
-    lease_seconds: float = 30.0
+    lease_seconds: float = config.DEFAULT_LEASE_FOR.total_seconds()
 
     def answer(self) -> Answer[list[Lease]]:
         # Counted from before the request, so that our deadline is never later than the database's.
@@ -69,7 +69,7 @@ class HeartbeatLeases(Command[list[Reported]]):
     """
 
     leases: tuple[Lease, ...]
-    extend_seconds: float = 30.0
+    extend_seconds: float = config.DEFAULT_LEASE_FOR.total_seconds()
 
     def answer(self) -> Answer[list[Reported]]:
         deadline = monotonic() + self.extend_seconds

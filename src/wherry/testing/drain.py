@@ -214,9 +214,7 @@ class Manual:
         runner = Runner(self.app, recorded, threads, is_ending=is_ending)
         slot = asyncio.create_task(runner.run(lease), name=f"task {lease.id}")
         seconds = LEASE_SECONDS if lease.timeout_seconds is None else lease.timeout_seconds
-        alarm = asyncio.get_running_loop().call_later(
-            seconds, _time_out, runner, lease.fence
-        )
+        alarm = asyncio.get_running_loop().call_later(seconds, _time_out, runner, lease.fence)
         try:
             outcome = await slot
         finally:

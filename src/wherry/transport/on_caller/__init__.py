@@ -84,5 +84,5 @@ def refused(tx: Any, *, instead: str = "") -> TypeError:
 
 
 def _kind(tx: Any) -> str:
-    kind: type[Any] = type(tx)
+    kind: Any = type(tx)
     return f"{kind.__module__}.{kind.__qualname__}"

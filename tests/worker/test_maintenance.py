@@ -16,6 +16,7 @@ from tests.facts import await_for
 from tests.worker.fake import Answer, FakeTransport, in_turn
 from tests.worker.support import all_finished, at_work, finished
 from wherry.commands.maintenance import (
+    Adopted,
     DiscardTasks,
     DropPastDays,
     MakeDays,
@@ -39,13 +40,13 @@ Connect = Callable[..., psycopg.Connection[Any]]
 STEPS: dict[Any, Any] = {
     MakeDays: 0,
     ReapLeases: Reaped(),
-    ReapOrphans: Reaped(),
+    ReapOrphans: Adopted(0),
     DiscardTasks: [],
     UnparkTasks: Unparked(0),
     DropPastDays: False,
     ForgetWorkers: 0,
     PromoteTasks: Promoted(0, None),
-    ParkTasks: (0, 0),
+    ParkTasks: 0,
 }
 
 

@@ -42,6 +42,13 @@ class Unparked:
 
 
 @dataclass(frozen=True, slots=True)
+class Adopted:
+    """How many orphans have a lease row now, one that has run out."""
+
+    adopted: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReapLeases(Command[Reaped]):
     """Take back one batch of leases that ran out."""
 
@@ -49,18 +56,25 @@ class ReapLeases(Command[Reaped]):
 
     def answer(self) -> Answer[Reaped]:
         *tasks, (_, _, leases) = yield Statement("maintenance/reap_leases", {"batch": self.batch})
-        return _reaped([(row[0], row[1]) for row in tasks], leases=leases)
+
+        def of(state: str) -> tuple[int, ...]:
+            return tuple(id_ for id_, went_to, _ in tasks if went_to == state)
+
+        return Reaped(of("queued"), of("dead"), of("canceled"), leases)
 
 
 @dataclass(frozen=True, slots=True)
-class ReapOrphans(Command[Reaped]):
-    """Take back leased tasks that no lease row vouches for; reads all of live, so run it rarely."""
+class ReapOrphans(Command[Adopted]):
+    """See that leased tasks which no lease row vouches for are taken back by the next ReapLeases.
+
+    It reads all of live, so run it rarely.
+    """
 
     batch: int = 1000
 
-    def answer(self) -> Answer[Reaped]:
+    def answer(self) -> Answer[Adopted]:
         rows = yield Statement("maintenance/reap_orphans", {"batch": self.batch})
-        return _reaped([(row[0], row[1]) for row in rows])
+        return Adopted(len(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +101,15 @@ class DiscardTasks(Command[list[int]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ParkTasks(Command[tuple[int, int]]):
-    """Set aside tasks of unknown types at a queue's front: how many were looked at, and parked."""
+class ParkTasks(Command[int]):
+    """Set aside tasks of unknown types at a queue's front; answers how many."""
 
     queue: str
     batch: int = 1000
 
-    def answer(self) -> Answer[tuple[int, int]]:
+    def answer(self) -> Answer[int]:
         rows = yield Statement("maintenance/park_tasks", {"queue": self.queue, "batch": self.batch})
-        looked_at, parked = rows[0]
-        return looked_at, parked
+        return int(rows[0][0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +142,3 @@ class DropPastDays(Command[bool]):
     def answer(self) -> Answer[bool]:
         rows = yield Statement("maintenance/drop_past_days", {"batch": self.batch})
         return bool(rows[0][0])
-
-
-def _reaped(rows: list[tuple[int, str]], *, leases: int = 0) -> Reaped:
-    def of(state: str) -> tuple[int, ...]:
-        return tuple(id_ for id_, went_to in rows if went_to == state)
-
-    return Reaped(of("queued"), of("dead"), of("canceled"), leases)

@@ -70,10 +70,11 @@ class Maintenance:
         self.done = Maintained()
         self._rhythms = [
             _Rhythm(MakeDays(), 3600.0),
+            # Before the leases: what it adopts is taken back by the same round.
+            _Rhythm(ReapOrphans(), 60.0),
             _Rhythm(ReapLeases(), reap_seconds),
             _Rhythm(DiscardTasks(), 5.0),
             _Rhythm(UnparkTasks(), 10.0),
-            _Rhythm(ReapOrphans(), 60.0),
             _Rhythm(DropPastDays(), 60.0),
             _Rhythm(ForgetWorkers(), 3600.0),
         ]
@@ -149,8 +150,7 @@ class Maintenance:
         queues = self._queues or tuple(await self._call(ListReadyQueues()) or ())
         for queue in queues:
             for _ in range(_ROUNDS):
-                looked_at, parked = await self._call(ParkTasks(queue)) or (0, 0)
-                if not parked or looked_at == 0:
+                if not await self._call(ParkTasks(queue)):
                     break
 
     async def _call(self, command: Command[Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from wherry.commands.base import Command
 from wherry.commands.maintenance import (
+    Adopted,
     DiscardTasks,
     DropPastDays,
     MakeDays,
@@ -50,6 +51,8 @@ class Maintained:
                 self.canceled += len(canceled)
                 # Lease rows of which no task was left stood in front of the others.
                 return len(answer) > 0 or leases > 0
+            case Adopted(adopted=n):
+                return n > 0
             case bool():
                 return answer
             case list():
@@ -63,8 +66,8 @@ def maintenance_pass() -> list[Command[Any]]:
     """Return every step once, in the order in which one makes work for the next."""
     return [
         MakeDays(),
-        ReapLeases(),
         ReapOrphans(),
+        ReapLeases(),
         PromoteTasks(),
         UnparkTasks(),
         DiscardTasks(),

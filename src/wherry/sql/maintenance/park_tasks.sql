@@ -1,7 +1,7 @@
 -- Set aside ready tasks of types that no live worker knows, so that they do not stand in front of the
 -- others: one batch from the front of one queue. Without any live worker nothing is parked.
 -- takes:   queue text, batch integer
--- returns: looked_at, parked
+-- returns: parked (how many)
 -- locks:   the parked rows, skip locked
 -- index:   live_ready, live_pkey
 with known as materialized (
@@ -41,5 +41,5 @@ parked as (
        and (live.state = 'ready') is true
     returning live.id
 )
-select (select count(*) from front) as looked_at,
-       (select count(*) from parked) as parked
+select count(*) as parked
+  from parked

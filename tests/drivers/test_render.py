@@ -20,7 +20,11 @@ from wherry.transport.on_caller import caller
 from wherry.transport.render import render
 
 FOLDER = Path(wherry.__file__).parent / "sql"
-NAMES = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.sql"))
+NAMES = sorted(
+    str(path.relative_to(FOLDER).with_suffix(""))
+    for path in FOLDER.rglob("*.sql")
+    if path.parent.name != "parts"
+)
 ODD_SCHEMA = 'a:b "c" %s \\ :d::e $1 \\:f'
 TRICKY = r"""-- A comment with :no_parameter and 100%.
 -- takes: first, second

@@ -22,6 +22,7 @@ from wherry.domain import options
 from wherry.domain.options import Options
 from wherry.domain.retry import RetryPolicy, delay
 from wherry.tasks.task import TaskType
+from wherry.transport.render import source
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "wherry"
@@ -66,9 +67,13 @@ def broken_links(page: Path) -> list[str]:
 def writes_in_sql() -> dict[str, dict[str, set[str]]]:
     """Return which files insert, update and delete in which table."""
     writes: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for path in [*SOURCE.rglob("sql/*/*.sql"), *SOURCE.glob("migrations/*.sql")]:
-        for verb, name in _WRITE.findall(re.sub(r"--.*", "", path.read_text())):
-            writes[name][verb].add(path.stem)
+    texts = {path.stem: path.read_text() for path in SOURCE.glob("migrations/*.sql")}
+    for path in SOURCE.glob("sql/*/*.sql"):
+        if path.parent.name != "parts":
+            texts[path.stem] = source(f"{path.parent.name}/{path.stem}")
+    for stem, text in texts.items():
+        for verb, name in _WRITE.findall(re.sub(r"--.*", "", text)):
+            writes[name][verb].add(stem)
     return writes
 
 

@@ -1,4 +1,4 @@
-"""The migrations come with the package, whichever way it is installed."""
+"""The migrations and the statements come with the package, whichever way it is installed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ def test_a_wheel_migrates_without_being_unpacked(built: Path, dsn: str) -> None:
     names = [file.name for file in read_folder()]
     assert where.startswith(str(wheel))
     assert (applied, version) == (str(names), str(len(names)))
+
+
+def test_the_wheel_holds_every_statement_and_every_part_of_one(built: Path) -> None:
+    [wheel] = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        held = {name for name in packed.namelist() if name.startswith("wherry/sql/")}
+
+    sources = (ROOT / "src" / "wherry" / "sql").rglob("*.sql")
+    assert held == {path.relative_to(ROOT / "src").as_posix() for path in sources}
 
 
 def test_the_source_archive_holds_every_migration(built: Path) -> None:

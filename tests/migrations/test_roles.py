@@ -22,12 +22,15 @@ from wherry.domain.options import Options
 from wherry.domain.outcome import Completed
 from wherry.errors import MigrationFailed
 from wherry.transport import base
+from wherry.transport.render import source
 
 SCHEMA = "wherry"
 ROOT = Path(__file__).resolve().parents[2]
 STATEMENTS = ROOT / "src" / "wherry" / "sql"
 NAMES = sorted(
-    str(path.relative_to(STATEMENTS).with_suffix("")) for path in STATEMENTS.rglob("*.sql")
+    str(path.relative_to(STATEMENTS).with_suffix(""))
+    for path in STATEMENTS.rglob("*.sql")
+    if path.parent.name != "parts"
 )
 ENQUEUERS = {
     "tasks/draw_task_ids",
@@ -35,6 +38,7 @@ ENQUEUERS = {
     "tasks/forget_resent",
     "tasks/list_known_ids",
     "tasks/resolve_keys",
+    "workers/draw_horizon",
     "workers/get_channel",
     "workers/transactions_ended",
 }
@@ -133,7 +137,7 @@ def allowed(dsn: str) -> set[str]:
     found: set[str] = set()
     with psycopg.connect(dsn, autocommit=True) as conn:
         for name in NAMES:
-            statement = render_schema((STATEMENTS / f"{name}.sql").read_text(), SCHEMA)
+            statement = render_schema(source(name), SCHEMA)
             planned = re.sub(r"(?<!:):([a-z_]+)", "null", statement)
             try:
                 conn.execute(f"explain {planned}".encode())
@@ -155,9 +159,7 @@ def test_an_enqueuer_may_run_what_enqueuing_needs_and_nothing_else(cast: Cast) -
 
 def test_a_reader_may_run_what_changes_nothing(cast: Cast) -> None:
     """MIG-09: every listing, and no id or position is used up."""
-    reading = {
-        name for name in NAMES if not WRITES.search((STATEMENTS / f"{name}.sql").read_text())
-    }
+    reading = {name for name in NAMES if not WRITES.search(source(name))}
 
     assert allowed(cast.reader) - {"tasks/draw_task_ids"} == reading
     with psycopg.connect(cast.reader) as conn, pytest.raises(InsufficientPrivilege):
@@ -314,4 +316,4 @@ def test_the_guide_shows_the_grants_as_they_are() -> None:
 
 def test_nobody_may_run_anything(cast: Cast) -> None:
     """MIG-09: nothing is granted to PUBLIC."""
-    assert allowed(cast.nobody) <= {"workers/transactions_ended"}
+    assert allowed(cast.nobody) <= {"workers/draw_horizon", "workers/transactions_ended"}

@@ -99,7 +99,7 @@ MUTANTS = {
         Mutant(
             "cancel_ends_leased",
             "tasks/cancel_tasks",
-            ((r"and mine\.state <> 'leased'", ""), (r"and mine\.state = 'leased'", "and false")),
+            ((r"case when live\.state <> 'leased' then 'canceled' end", "'canceled'"),),
         ),
     )
 }  # fmt: skip
@@ -117,14 +117,14 @@ def apply() -> None:
         mock.patch.dict("wherry.transport.connect._OPTIONS", synchronous_commit="off").start()
         return
     mutant = MUTANTS[name]
-    read: Callable[[str], str] = vars(render)["_read"]
+    read: Callable[[str], str] = vars(render)["source"]
 
     @lru_cache(maxsize=256)
     def changed(statement: str) -> str:
         text = read(statement)
         return mutate(text, mutant) if statement == mutant.statement else text
 
-    mock.patch("wherry.transport.render._read", changed).start()
+    mock.patch("wherry.transport.render.source", changed).start()
 
 
 def mutate(text: str, mutant: Mutant) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import pytest
 
 from tests.nemesis.mutants import MUTANTS, mutate
+from wherry.transport.render import source
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_changes_its_statement(name: str) -> None:
     mutant = MUTANTS[name]
-    text = files("wherry").joinpath("sql", f"{mutant.statement}.sql").read_text()
+    text = source(mutant.statement)
 
     assert mutate(text, mutant) != text

@@ -76,7 +76,8 @@ class Session:
             sql = render(statement.name, "wherry", "dollar")
             with psycopg.RawCursor(self.connection) as cursor:
                 values = [statement.params[name] for name in sql.names]
-                return cursor.execute(sql.text.encode(), values).fetchall()
+                cursor.execute(sql.text.encode(), values)
+                return cursor.fetchall() if cursor.description else []
 
         return drive(command, fetch)
 

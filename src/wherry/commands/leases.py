@@ -89,7 +89,7 @@ class HeartbeatLeases(Command[list[Reported]]):
             {"beats": json.dumps(beats), "extend_seconds": self.extend_seconds},
         )
         answers: dict[tuple[int, int, str], Reported] = {}
-        for id_, token, lease_id, held, cancel, busy, _extended in rows:
+        for id_, token, lease_id, held, cancel, busy in rows:
             answers[id_, token, lease_id] = (
                 (Reported.CANCEL_REQUESTED if cancel else Reported.EXTENDED)
                 if held

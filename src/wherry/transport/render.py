@@ -1,6 +1,7 @@
 """Reads the SQL files and renders them for a schema and a driver's way to write parameters.
 
-Each file is read once. Only `:name` outside literals and comments is a parameter; `::` is a cast.
+Each file is read once. Only `:name` outside literals and comments is a parameter; `::` is a cast. A
+line `-- part: name` stands for the text of sql/parts/name.sql; what follows the name stays.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ Style: TypeAlias = Literal["dollar", "named"]
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|::|:(?P<name>[a-z_]+)|:")
 
+_PART = re.compile(r"^ *-- part: (\w+)(.*)$", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
@@ -29,8 +32,8 @@ class Rendered:
 @lru_cache(maxsize=1024)
 def render(name: str, schema: str, style: Style) -> Rendered:
     """Return the statement of that name for *schema*, written as *style* wants parameters."""
-    source = "\n".join(
-        line for line in _read(name).splitlines() if not line.lstrip().startswith("--")
+    code = "\n".join(
+        line for line in source(name).splitlines() if not line.lstrip().startswith("--")
     )
     names: list[str] = []
 
@@ -43,7 +46,12 @@ def render(name: str, schema: str, style: Style) -> Rendered:
             names.append(parameter)
         return f":{parameter}" if style == "named" else f"${names.index(parameter) + 1}"
 
-    return Rendered(_TOKEN.sub(write, render_schema(source, schema)), tuple(names))
+    return Rendered(_TOKEN.sub(write, render_schema(code, schema)), tuple(names))
+
+
+def source(name: str) -> str:
+    """Return the text of a statement with its parts in their places."""
+    return _PART.sub(lambda line: _read(f"parts/{line[1]}").rstrip() + line[2], _read(name))
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,8 @@
 -- canceled when the verdict or a cancel request says so.
 -- takes:   outcomes json array of (id, queue, token, lease_id, verdict: retry | fail | cancel,
 --          retry_seconds, error_type, message, traceback, reason), closed uuid[]
--- returns: ord (position in the array, from 1), state (queued, failed, dead, canceled)
+-- returns: ord (position in the array, from 1), state (queued, failed, dead, canceled), woken (how many
+--          notifications)
 -- locks:   the tasks, skip locked
 -- index:   live_pkey, lease_pkey
 with asked as materialized (
@@ -17,15 +18,11 @@ with asked as materialized (
            id, queue, token, lease_id, verdict, retry_seconds, error_type, message, traceback, reason, ord
       )
 ),
-held as materialized (
-    select lease.lease_id, lease.part, lease.worker, lease.split, lease.task_ids
-      from wherry.lease
-     where lease.lease_id = any (array(select asked.lease_id from asked))
-       and lease.expires_at - wherry.now() > interval '0'
-),
+-- part: held,
 mine as materialized (
-    select live.id, live.queue, live.token, live.attempts, live.leased_at, live.lease_id, held.worker,
-           asked.error_type, asked.message, asked.traceback, asked.ord,
+    select live.id, live.queue, live.token, live.leased_at, asked.ord, asked.error_type, asked.message,
+           asked.traceback, live.attempts as next_attempts, live.lease_id as settled_by, held.worker, null::json as result,
+           coalesce(asked.error_type || ': ' || asked.message, asked.error_type, asked.message, live.last_error) as last_error,
            case when live.cancel_requested_at is not null then 'canceled while it ran' else asked.reason end as reason,
            case when live.cancel_requested_at is not null or asked.verdict = 'cancel' then 'canceled'
                 when asked.verdict = 'fail' then 'failed'
@@ -34,26 +31,14 @@ mine as materialized (
                 else 'ready'
                  end as next_state,
            wherry.now() + greatest(asked.retry_seconds, 0) * interval '1 second' as retry_at
-      from asked
-      join held
-        on held.lease_id = asked.lease_id
-       and (not held.split or asked.id = any (held.task_ids))
-      join wherry.live
-        on live.id = asked.id
-       and live.queue = asked.queue
-     where live.id = any (array(select asked.id from asked))
-       and live.state = 'leased'
-       and live.token = asked.token
-       and live.lease_id = asked.lease_id
-     order by live.id
-       for update of live skip locked
+    -- part: fenced
 ),
 noted as (
     insert into wherry.attempt (
            task_id, queue, token, attempt, lease_id, started_at, ended_at, retry_at, outcome, worker,
            error_type, message, traceback
     )
-    select mine.id, mine.queue, mine.token, mine.attempts, mine.lease_id, mine.leased_at, wherry.now(),
+    select mine.id, mine.queue, mine.token, mine.next_attempts, mine.settled_by, mine.leased_at, wherry.now(),
            case when mine.next_state in ('delayed', 'ready') then mine.retry_at end,
            case when mine.next_state = 'canceled' then 'canceled' else 'failed' end,
            mine.worker, mine.error_type, mine.message, mine.traceback
@@ -66,7 +51,7 @@ back as (
            run_after = mine.retry_at,
            position = nextval('wherry.position'::regclass),
            leased_at = null,
-           last_error = coalesce(mine.error_type || ': ' || mine.message, mine.error_type, mine.message)
+           last_error = mine.last_error
       from mine
      where live.id = any (array(select mine.id from mine))
        and live.id = mine.id
@@ -74,64 +59,15 @@ back as (
        and mine.next_state in ('delayed', 'ready')
     returning mine.ord, live.queue, live.run_after
 ),
-gone as (
-    delete from wherry.live
-     using mine
-     where live.id = any (array(select mine.id from mine))
-       and live.id = mine.id
-       and live.queue = mine.queue
-       and mine.next_state in ('failed', 'dead', 'canceled')
-    returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.lease_id,
-              live.timeout_seconds, live.ttl_seconds, live.key_ttl_seconds, live.attempts,
-              live.max_attempts, live.priority, live.queue, live.type, live.key, live.tags,
-              live.headers, live.retry, live.payload, mine.worker, mine.reason, mine.next_state, mine.ord,
-              coalesce(mine.error_type || ': ' || mine.message, mine.error_type, mine.message, live.last_error) as last_error
+-- part: gone,
+-- part: kept,
+-- part: closed,
+arrived as (
+    select distinct back.queue
+      from back
+     where back.run_after < wherry.now() + interval '5 seconds'
 ),
-kept as (
-    insert into wherry.finished (
-           id, token, created_at, run_after, leased_at, finished_at, keep_until, key_until, lease_id,
-           timeout_seconds, ttl_seconds, key_ttl_seconds, attempts, max_attempts, priority, state, queue,
-           type, worker, key, tags, headers, retry, payload, reason, last_error
-    )
-    select gone.id, gone.token, gone.created_at, gone.run_after, gone.leased_at, wherry.now(),
-           greatest(
-               wherry.now() + case when gone.next_state = 'canceled' then settings.keep_succeeded else settings.keep_failed end,
-               wherry.now() + gone.key_ttl_seconds * interval '1 second'
-           ),
-           wherry.now() + gone.key_ttl_seconds * interval '1 second',
-           gone.lease_id, gone.timeout_seconds, gone.ttl_seconds, gone.key_ttl_seconds, gone.attempts,
-           gone.max_attempts, gone.priority, gone.next_state, gone.queue, gone.type, gone.worker, gone.key,
-           gone.tags, gone.headers, gone.retry, gone.payload, gone.reason, gone.last_error
-      from gone
-     cross join wherry.settings
-),
-closed as (
-    delete from wherry.lease
-     using held
-     where lease.lease_id = any (array(select held.lease_id from held))
-       and lease.lease_id = held.lease_id
-       and lease.part = held.part
-       and (held.lease_id = any (:closed::uuid[]) or cardinality(held.task_ids) = 1)
-       and not exists (
-           select from wherry.live
-            where live.id = any (held.task_ids)
-              and live.queue = lease.queue
-              and live.lease_id = held.lease_id
-              and live.state = 'leased'
-              and live.id not in (select mine.id from mine)
-           offset 0
-       )
-),
-woken as (
-    select pg_notify(settings.channel, arrived.queue)
-      from (select distinct back.queue from back where back.run_after < wherry.now() + interval '5 seconds') as arrived
-     cross join wherry.settings
-     where exists (
-           select from wherry.waiting
-            where waiting.queue in (arrived.queue, '')
-              and waiting.expires_at > wherry.now()
-           )
-)
+-- part: woken
 select back.ord, 'queued' as state, (select count(*) from woken) as woken from back
  union all
 select gone.ord, gone.next_state, 0 from gone

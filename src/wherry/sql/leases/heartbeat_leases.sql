@@ -1,7 +1,8 @@
 -- Extend leases. A lease row is extended for the tasks that are named; tasks of the row that are not
 -- named but still leased keep their old end, in a row of their own (the row is split).
 -- takes:   beats json array of (lease_id, task_ids, tokens), extend_seconds double precision
--- returns: task_id, token, lease_id, held (false: this lease is gone), cancel (its cancel was asked for)
+-- returns: task_id, token, lease_id, held (false: this lease is gone, or busy), cancel (its cancel was asked
+--          for), busy (somebody else has the row: ask again)
 -- locks:   the lease rows, skip locked; never a task
 -- index:   lease_pkey, live_pkey
 with asked as materialized (
@@ -67,7 +68,6 @@ extended as (
        and lease.lease_id = parted.lease_id
        and lease.part = parted.part
        and parted.named_ids is not null
-    returning lease.lease_id
 )
 select asked.task_id,
        asked.token,
@@ -87,8 +87,7 @@ select asked.task_id,
                      and asked.task_id = any (row_held.task_ids)
               )
            offset 0
-       ) as busy,
-       (select count(*) from extended) as extended
+       ) as busy
   from asked
   left join member
     on member.lease_id = asked.lease_id

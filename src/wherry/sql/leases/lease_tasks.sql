@@ -1,7 +1,7 @@
 -- Lease the next tasks of one queue to a worker: highest priority first, then the longest ready.
 -- takes:   queue text, types text[] (null: any), limit_tasks integer, limit_last integer (how many of them
 --          may be on their last attempt, in order), worker text, lease_seconds double precision
--- returns: the tasks as leased, unordered (sort by priority descending, then position)
+-- returns: a Lease (all of them unordered: sort by priority descending, then position)
 -- locks:   the leased rows, skip locked
 -- index:   live_ready, live_pkey
 with due as materialized (
@@ -45,7 +45,7 @@ update wherry.live
        leased_at = wherry.now()
  where live.id = any (array(select fit.id from fit))
    and live.queue = :queue::text
-returning live.id, live.queue, live.type, live.payload::text, live.priority, live.position, live.attempts,
-          live.max_attempts, live.token, live.lease_id::text, live.run_after, live.created_at,
-          live.leased_at, live.timeout_seconds, live.key, live.tags, live.headers::text, live.retry::text,
-          live.last_error, live.snoozes
+returning live.id, live.queue, live.type, live.payload::text as payload_text, live.priority, live.position,
+          live.attempts as attempt, live.max_attempts, live.token, live.lease_id::text as lease_id, live.run_after,
+          live.created_at, live.leased_at, live.timeout_seconds, live.key, live.tags,
+          live.headers::text as headers_text, live.retry::text as retry_text, live.last_error, live.snoozes

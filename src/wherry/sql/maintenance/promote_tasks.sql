@@ -1,6 +1,7 @@
 -- Move delayed tasks whose time has come among the ready ones, and tell when the next one is due.
 -- takes:   batch integer
--- returns: promoted (how many), next_in (seconds until the next delayed task is due, null if none)
+-- returns: promoted (how many), next_in (seconds until the next delayed task is due,
+--          null if none), woken (how many notifications)
 -- locks:   the promoted rows, skip locked
 -- index:   live_delayed, live_pkey
 with due as materialized (
@@ -23,16 +24,11 @@ moved as (
        and (live.state = 'delayed') is true
     returning live.id, live.queue
 ),
-woken as (
-    select pg_notify(settings.channel, arrived.queue)
-      from (select distinct moved.queue from moved) as arrived
-     cross join wherry.settings
-     where exists (
-           select from wherry.waiting
-            where waiting.queue in (arrived.queue, '')
-              and waiting.expires_at > wherry.now()
-           )
-)
+arrived as (
+    select distinct moved.queue
+      from moved
+),
+-- part: woken
 select (select count(*) from moved) as promoted,
        (select extract(epoch from live.run_after - wherry.now())::double precision
           from wherry.live

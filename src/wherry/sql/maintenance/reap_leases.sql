@@ -1,8 +1,8 @@
 -- Take back one batch of leases that ran out: each task counts an attempt and waits as after a failure,
 -- or is dead, or canceled if that was asked for.
 -- takes:   batch integer (lease rows)
--- returns: id, state (queued, dead, canceled); and one row more with how many lease rows are gone, since
---          rows of which no task was left must not look as if there were nothing to do
+-- returns: id, state (queued, dead, canceled), leases (0); and one row more without a task, with how many
+--          lease rows are gone: rows of which no task was left must not look as if nothing were to do
 -- locks:   the expired lease rows and their tasks, skip locked
 -- index:   lease_by_expiry, live_pkey
 with expired as materialized (
@@ -21,7 +21,12 @@ picked as materialized (
      group by expired.lease_id, expired.queue, n.task_id
 ),
 mine as materialized (
-    select live.id, live.queue, live.token, live.attempts, live.leased_at, live.lease_id, picked.worker,
+    select live.id, live.queue, live.token, live.leased_at, live.lease_id, null::bigint as ord,
+           live.attempts as next_attempts, picked.worker,
+           -- What the lost worker still reports must not look as if it had been settled by itself.
+           null::uuid as settled_by,
+           case when live.cancel_requested_at is not null then 'canceled while it ran' end as reason,
+           null::json as result, 'LeaseExpired: worker ' || picked.worker || ' was lost' as last_error,
            case when live.cancel_requested_at is not null then 'canceled'
                 when live.attempts >= live.max_attempts then 'dead'
                 else 'delayed'
@@ -65,7 +70,7 @@ noted as (
     insert into wherry.attempt (
            task_id, queue, token, attempt, lease_id, started_at, ended_at, retry_at, outcome, worker, error_type, message
     )
-    select mine.id, mine.queue, mine.token, mine.attempts, mine.lease_id, mine.leased_at, wherry.now(),
+    select mine.id, mine.queue, mine.token, mine.next_attempts, mine.lease_id, mine.leased_at, wherry.now(),
            case when mine.next_state = 'delayed' then mine.retry_at end,
            'lost', mine.worker, 'LeaseExpired',
            'the lease ran out: the worker died, hung, or lost the database'
@@ -79,9 +84,8 @@ back as (
            run_after = mine.retry_at,
            position = nextval('wherry.position'::regclass),
            leased_at = null,
-           -- What the lost worker still reports must not look as if it had been settled by itself.
-           lease_id = null,
-           last_error = 'LeaseExpired: worker ' || coalesce(mine.worker, 'unknown') || ' was lost'
+           lease_id = mine.settled_by,
+           last_error = mine.last_error
       from mine
      where live.id = any (array(select mine.id from mine))
        and live.id = mine.id
@@ -91,40 +95,8 @@ back as (
        and mine.next_state = 'delayed'
     returning live.id
 ),
-gone as (
-    delete from wherry.live
-     using mine
-     where live.id = any (array(select mine.id from mine))
-       and live.id = mine.id
-       and live.queue = mine.queue
-       and live.token = mine.token
-       and live.state = 'leased'
-       and mine.next_state in ('dead', 'canceled')
-    returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.lease_id,
-              live.timeout_seconds, live.ttl_seconds, live.key_ttl_seconds, live.attempts,
-              live.max_attempts, live.priority, live.queue, live.type, live.key, live.tags,
-              live.headers, live.retry, live.payload, 'LeaseExpired: worker ' || coalesce(mine.worker, 'unknown') || ' was lost' as last_error,
-              mine.worker, mine.next_state
-),
-kept as (
-    insert into wherry.finished (
-           id, token, created_at, run_after, leased_at, finished_at, keep_until, key_until, lease_id,
-           timeout_seconds, ttl_seconds, key_ttl_seconds, attempts, max_attempts, priority, state, queue,
-           type, worker, key, tags, headers, retry, payload, reason, last_error
-    )
-    select gone.id, gone.token, gone.created_at, gone.run_after, gone.leased_at, wherry.now(),
-           greatest(
-               wherry.now() + case when gone.next_state = 'canceled' then settings.keep_succeeded else settings.keep_failed end,
-               wherry.now() + gone.key_ttl_seconds * interval '1 second'
-           ),
-           wherry.now() + gone.key_ttl_seconds * interval '1 second',
-           null, gone.timeout_seconds, gone.ttl_seconds, gone.key_ttl_seconds, gone.attempts,
-           gone.max_attempts, gone.priority, gone.next_state, gone.queue, gone.type, gone.worker, gone.key,
-           gone.tags, gone.headers, gone.retry, gone.payload, case when gone.next_state = 'canceled' then 'canceled while it ran' end, gone.last_error
-      from gone
-     cross join wherry.settings
-    returning finished.id, finished.state
-),
+-- part: gone,
+-- part: kept,
 -- A task whose row is locked (its holder is completing it in an open transaction) keeps its lease row
 -- for the next pass.
 dropped as (
@@ -147,6 +119,6 @@ dropped as (
 )
 select back.id, 'queued' as state, 0 as leases from back
  union all
-select kept.id, kept.state, 0 from kept
+select gone.id, gone.next_state, 0 from gone
  union all
 select null, null, count(*) from dropped

@@ -1,6 +1,6 @@
 -- Bring back parked tasks whose type some live worker knows now.
 -- takes:   batch integer
--- returns: unparked
+-- returns: unparked (how many), woken (how many notifications)
 -- locks:   the rows, skip locked
 -- index:   live_parked, live_pkey
 with known as materialized (
@@ -27,15 +27,10 @@ moved as (
        and (live.state = 'parked') is true
     returning live.queue
 ),
-woken as (
-    select pg_notify(settings.channel, arrived.queue)
-      from (select distinct moved.queue from moved) as arrived
-     cross join wherry.settings
-     where exists (
-           select from wherry.waiting
-            where waiting.queue in (arrived.queue, '')
-              and waiting.expires_at > wherry.now()
-           )
-)
+arrived as (
+    select distinct moved.queue
+      from moved
+),
+-- part: woken
 select (select count(*) from moved) as unparked,
        (select count(*) from woken) as woken

@@ -7,9 +7,9 @@
 --          max_attempts, key, key_ttl_seconds, seen_stamp, seen_taken, retry, timeout_seconds,
 --          ttl_seconds, tags, headers); notify text, true or false; last text, true or false (true: no
 --          look will follow, a key that changes all the time is answered by whatever it names now)
--- returns: answers, a json array in the order of the tasks, of [id, created, payload_matches (null
---          without a key), ended]; woken. Both are text, since a caller's driver may read no other
---          type as we do
+-- returns: answers (a json array in the order of the tasks, of [id, created, payload_matches (null
+--          without a key), ended]), woken (how many notifications); both are text, since a caller's
+--          driver may read no other type as we do
 -- locks:   the keys, in their order; waits for an open transaction that stores the same key
 -- index:   key_pkey, live_pkey
 with asked as materialized (
@@ -137,17 +137,13 @@ placed as (
         on conflict (id, queue) do nothing
     returning live.queue, live.run_after
 ),
-woken as (
-    select pg_notify(settings.channel, arrived.queue)
-      from (select distinct placed.queue from placed where placed.run_after < wherry.now() + interval '5 seconds') as arrived
-     cross join wherry.settings
+arrived as (
+    select distinct placed.queue
+      from placed
      where :notify::text::boolean
-       and exists (
-           select from wherry.waiting
-            where waiting.queue in (arrived.queue, '')
-              and waiting.expires_at > wherry.now()
-           )
-)
+       and placed.run_after < wherry.now() + interval '5 seconds'
+),
+-- part: woken
 select coalesce(
            json_agg(
                json_build_array(

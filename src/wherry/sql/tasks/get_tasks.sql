@@ -1,13 +1,14 @@
 -- Read tasks by id, wherever they are.
 -- takes:   ids bigint[]
--- returns: the columns of a task
+-- returns: a Task
 -- locks:   none
 -- index:   live_pkey, finished_pkey
-select live.id, live.queue, live.type, live.payload::text, case when live.state = 'leased' then 'leased' else 'queued' end as state,
-       live.priority, live.attempts, live.max_attempts, live.token, live.run_after, live.created_at,
-       live.leased_at, null::timestamptz as finished_at, lease.worker, lease.expires_at, live.key, live.tags,
-       live.headers::text, live.retry::text, live.timeout_seconds, null::text as result, null::text as reason,
-       live.last_error, live.cancel_requested_at
+select live.id, live.queue, live.type, live.payload::text as payload_text,
+       case when live.state = 'leased' then 'leased' else 'queued' end as state, live.priority, live.attempts,
+       live.max_attempts, live.token, live.run_after, live.created_at, live.leased_at as started_at,
+       null::timestamptz as finished_at, lease.worker, lease.expires_at as lease_expires_at, live.key,
+       live.tags, live.headers::text as headers_text, live.retry::text as retry_text, live.timeout_seconds,
+       null::text as result_text, null::text as reason, live.last_error as error, live.cancel_requested_at
   from wherry.live
   left join lateral (
        select l.worker, l.expires_at
@@ -19,10 +20,5 @@ select live.id, live.queue, live.type, live.payload::text, case when live.state 
   ) as lease on true
  where live.id = any (:ids::bigint[])
  union all
-select finished.id, finished.queue, finished.type, finished.payload::text, finished.state,
-       finished.priority, finished.attempts, finished.max_attempts, finished.token, finished.run_after,
-       finished.created_at, finished.leased_at, finished.finished_at, finished.worker, null::timestamptz, finished.key,
-       finished.tags, finished.headers::text, finished.retry::text, finished.timeout_seconds,
-       finished.result::text, finished.reason, finished.last_error, null::timestamptz
-  from wherry.finished
+-- part: finished_task
  where finished.id = any (:ids::bigint[])

@@ -2,15 +2,10 @@
 -- takes:   states text[] (of succeeded, failed, dead, canceled), queue, type, tag, error (a part of the last
 --          error, any case), older_than_seconds (since it finished), after bigint (the last id of the page
 --          before), limit_tasks
--- returns: the columns of a task
+-- returns: a Task
 -- locks:   none
 -- index:   finished_pkey
-select finished.id, finished.queue, finished.type, finished.payload::text, finished.state,
-       finished.priority, finished.attempts, finished.max_attempts, finished.token, finished.run_after,
-       finished.created_at, finished.leased_at, finished.finished_at, finished.worker, null::timestamptz, finished.key,
-       finished.tags, finished.headers::text, finished.retry::text, finished.timeout_seconds,
-       finished.result::text, finished.reason, finished.last_error, null::timestamptz
-  from wherry.finished
+-- part: finished_task
  where finished.state = any (:states::text[])
    and (:queue::text is null or finished.queue = :queue::text)
    and (:type::text is null or finished.type = :type::text)

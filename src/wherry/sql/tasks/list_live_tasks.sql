@@ -1,14 +1,15 @@
 -- List queued and leased tasks, newest first.
 -- takes:   states text[] (of ready, delayed, parked, leased), queue, type, tag, error (a part of the last
 --          error, any case), older_than_seconds, after bigint (the last id of the page before), limit_tasks
--- returns: the columns of a task
+-- returns: a Task
 -- locks:   none
 -- index:   live_pkey
-select live.id, live.queue, live.type, live.payload::text, case when live.state = 'leased' then 'leased' else 'queued' end as state,
-       live.priority, live.attempts, live.max_attempts, live.token, live.run_after, live.created_at,
-       live.leased_at, null::timestamptz as finished_at, lease.worker, lease.expires_at, live.key, live.tags,
-       live.headers::text, live.retry::text, live.timeout_seconds, null::text as result, null::text as reason,
-       live.last_error, live.cancel_requested_at
+select live.id, live.queue, live.type, live.payload::text as payload_text,
+       case when live.state = 'leased' then 'leased' else 'queued' end as state, live.priority, live.attempts,
+       live.max_attempts, live.token, live.run_after, live.created_at, live.leased_at as started_at,
+       null::timestamptz as finished_at, lease.worker, lease.expires_at as lease_expires_at, live.key,
+       live.tags, live.headers::text as headers_text, live.retry::text as retry_text, live.timeout_seconds,
+       null::text as result_text, null::text as reason, live.last_error as error, live.cancel_requested_at
   from wherry.live
   left join lateral (
        select l.worker, l.expires_at

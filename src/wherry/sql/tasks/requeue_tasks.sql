@@ -124,16 +124,11 @@ freed as (
        and key.key = named_by.key
        and key.task_id = named_by.task_id
 ),
-woken as (
-    select pg_notify(settings.channel, arrived.queue)
-      from (select distinct placed.queue from placed) as arrived
-     cross join wherry.settings
-     where exists (
-           select from wherry.waiting
-            where waiting.queue in (arrived.queue, '')
-              and waiting.expires_at > wherry.now()
-           )
-)
+arrived as (
+    select distinct placed.queue
+      from placed
+),
+-- part: woken
 select picked.id,
        case when placed.id is not null then 'queued' else 'key_taken' end as answer,
        case when placed.id is null then named.task_id end as taken_by,

@@ -1,7 +1,7 @@
 -- Tell of keys whose task has left live whether they are still taken.
 -- takes:   names text, a json array of (queue, key)
--- returns: answers, a json array in the order of the names, of [stamp (null: the key is gone), taken,
---          task_id]; it is text, since a caller's driver may read no other type as we do
+-- returns: answers (a json array in the order of the names, of [stamp (null: the key is gone), taken,
+--          task_id]); it is text, since a caller's driver may read no other type as we do
 -- locks:   none
 -- index:   key_pkey, live_pkey, finished_pkey
 select coalesce(

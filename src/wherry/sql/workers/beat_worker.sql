@@ -14,4 +14,3 @@ values (
        expires_at = excluded.expires_at,
        queues = excluded.queues,
        types = excluded.types
-returning instance

@@ -1,4 +1,4 @@
--- Forget workers, and marks of waiting ones, that have not been heard of for a day.
+-- Forget workers that have not been heard of for a day, and marks of waiting ones a minute after their end.
 -- takes:   batch integer
 -- returns: instance
 -- locks:   their rows, skip locked

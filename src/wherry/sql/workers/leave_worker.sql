@@ -1,6 +1,6 @@
 -- A worker says goodbye.
 -- takes:   instance uuid
--- returns: instance
+-- returns: nothing
 -- locks:   the worker's own rows
 -- index:   worker_pkey
 with quiet as (
@@ -9,4 +9,3 @@ with quiet as (
 )
 delete from wherry.worker
  where worker.instance = :instance::uuid
-returning worker.instance::text

@@ -1,9 +1,8 @@
 -- A worker that has found work wants no wake-ups.
 -- takes:   instance uuid, queues text[]
--- returns: queue
+-- returns: nothing
 -- locks:   the worker's own rows
 -- index:   waiting_pkey
 delete from wherry.waiting
  where waiting.instance = :instance::uuid
    and waiting.queue = any (:queues::text[])
-returning waiting.queue

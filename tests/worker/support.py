@@ -10,6 +10,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import psycopg
+from psycopg import sql
+
 import wherry
 from tests.facts import await_for
 from wherry.app.work import run_worker
@@ -129,6 +132,16 @@ async def failed_once(app: wherry.App, id: int) -> Task:
         return task if task.history else None
 
     return await until(fact, what=f"task {id} has failed")
+
+
+def set_for_all(connection: psycopg.Connection[Any], **values: str) -> None:
+    """Set what every new session of this test's database begins with."""
+    for name, value in values.items():
+        connection.execute(
+            sql.SQL("alter database {} set {} = {}").format(
+                sql.Identifier(connection.info.dbname), sql.Identifier(name), sql.Literal(value)
+            )
+        )
 
 
 class Slots:

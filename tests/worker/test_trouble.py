@@ -16,22 +16,12 @@ from psycopg.conninfo import make_conninfo
 
 import wherry
 from tests.facts import await_for
-from tests.worker.support import Slots, at_work, finished, get
+from tests.worker.support import Slots, at_work, finished, get, set_for_all
 from wherry.domain.state import State
 from wherry.domain.task import Task
 
 Connect = Callable[..., psycopg.Connection[Any]]
 WRITABLE = {"options": "-c default_transaction_read_only=off"}
-
-
-def set_for_all(connection: psycopg.Connection[Any], **values: str) -> None:
-    """Set what every new session of this test's database begins with."""
-    for name, value in values.items():
-        connection.execute(
-            sql.SQL("alter database {} set {} = {}").format(
-                sql.Identifier(connection.info.dbname), sql.Identifier(name), sql.Literal(value)
-            )
-        )
 
 
 def cut(connection: psycopg.Connection[Any]) -> int:

@@ -15,14 +15,14 @@ def test_a_queued_task_past_its_time_is_canceled_as_expired(session: Session, cl
     id_, fresh = session.enqueue(ttl=60, key="k"), session.enqueue(ttl=600)
     clock.advance(seconds=61)
 
-    assert session.call(DiscardTasks()) == [id_]
+    assert session.call(DiscardTasks()).ids == (id_,)
 
     task = session.task(id_)
     assert (task.state, task.reason, task.attempts, task.key) == (
         State.CANCELED, "expired", 0, "k",
     )  # fmt: skip
     assert session.task(fresh).state is State.QUEUED
-    assert session.call(DiscardTasks()) == []
+    assert session.call(DiscardTasks()).ids == ()
 
 
 @pytest.mark.parametrize("ttl", [0.4, 1.0, 0.000001])
@@ -36,14 +36,14 @@ def test_a_time_to_live_is_kept_to_the_microsecond(
     clock.advance(seconds=2)
 
     assert session.lease() == []
-    assert session.call(DiscardTasks()) == [id_]
+    assert session.call(DiscardTasks()).ids == (id_,)
 
 
 def test_a_delayed_task_may_expire_before_it_is_due(session: Session, clock: Clock) -> None:
     id_ = session.enqueue(ttl=60, delay=3600)
     clock.advance(seconds=61)
 
-    assert session.call(DiscardTasks()) == [id_]
+    assert session.call(DiscardTasks()).ids == (id_,)
 
 
 def test_a_task_that_runs_is_let_run(session: Session, clock: Clock) -> None:
@@ -51,7 +51,7 @@ def test_a_task_that_runs_is_let_run(session: Session, clock: Clock) -> None:
     lease = session.lease_one(seconds=3600)
     clock.advance(seconds=61)
 
-    assert session.call(DiscardTasks()) == []
+    assert session.call(DiscardTasks()).ids == ()
 
     assert session.complete(lease) == [Reported.DONE]
 
@@ -63,7 +63,7 @@ def test_a_failed_task_past_its_time_is_not_retried(session: Session, clock: Clo
     session.fail(lease)
 
     assert session.lease() == []
-    assert session.call(DiscardTasks()) == [lease.id]
+    assert session.call(DiscardTasks()).ids == (lease.id,)
     assert len(session.task(lease.id).history) == 1
 
 
@@ -75,7 +75,7 @@ def test_a_task_locked_by_somebody_else_is_passed_over(
     other.cancel(locked)
     clock.advance(seconds=11)
 
-    assert session.call(DiscardTasks()) == [free]
+    assert session.call(DiscardTasks()).ids == (free,)
 
     other.commit()
     assert session.task(locked).reason == "canceled while it was queued"
@@ -85,4 +85,4 @@ def test_a_batch_is_bounded(session: Session, clock: Clock) -> None:
     session.enqueue_many(*(spec(ttl=10) for _ in range(5)))
     clock.advance(seconds=11)
 
-    assert [len(session.call(DiscardTasks(2))) for _ in range(4)] == [2, 2, 1, 0]
+    assert [len(session.call(DiscardTasks(2)).ids) for _ in range(4)] == [2, 2, 1, 0]

@@ -41,6 +41,7 @@ class TaskDecorator(Protocol):
 
     def __call__(self, function: Callable[P, R], /) -> TaskType[P, R]:
         """Register the function."""
+        ...
 
 
 class App(Calls, BlockingCalls):

@@ -55,10 +55,10 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
         MakeDays,
         ReapLeases,
         ReapOrphans,
-        PromoteTasks,
         UnparkTasks,
         DiscardTasks,
         DropPastDays,
         ForgetWorkers,
+        PromoteTasks,
     ),
 }

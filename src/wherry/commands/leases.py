@@ -95,9 +95,9 @@ class HeartbeatLeases(Command[list[Reported]]):
                 if held
                 else (Reported.BUSY if busy else Reported.LOST)
             )
-        result = []
+        result: list[Reported] = []
         for lease in self.leases:
-            answer = answers.get((lease.id, lease.token, lease.lease_id), Reported.LOST)
+            answer = answers.get(lease.fence, Reported.LOST)
             if answer in (Reported.EXTENDED, Reported.CANCEL_REQUESTED):
                 lease.deadline = max(lease.deadline, deadline)
             result.append(answer)

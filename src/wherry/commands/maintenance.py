@@ -90,14 +90,21 @@ class PromoteTasks(Command[Promoted]):
 
 
 @dataclass(frozen=True, slots=True)
-class DiscardTasks(Command[list[int]]):
+class Discarded:
+    """The ids of the queued tasks that were ended, since their time to live was over."""
+
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardTasks(Command[Discarded]):
     """End one batch of queued tasks whose time to live is over."""
 
     batch: int = 1000
 
-    def answer(self) -> Answer[list[int]]:
+    def answer(self) -> Answer[Discarded]:
         rows = yield Statement("maintenance/discard_tasks", {"batch": self.batch})
-        return [row[0] for row in rows]
+        return Discarded(tuple(row[0] for row in rows))
 
 
 @dataclass(frozen=True, slots=True)

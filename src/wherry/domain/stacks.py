@@ -8,7 +8,9 @@ Source lines come from `linecache`, as they do for Python's own tracebacks.
 from __future__ import annotations
 
 import linecache
+import sys
 from pathlib import Path
+from traceback import format_stack
 from types import TracebackType
 
 _MOST_FRAMES_ABOVE = 12
@@ -72,3 +74,11 @@ def _source_line(entry: TracebackType, number: int | None) -> str:
     except Exception:  # noqa: BLE001 - a loader from elsewhere may raise anything; the frame stands
         return ""
     return line[: _LONGEST_LINE * 2].strip()[:_LONGEST_LINE]
+
+
+def thread_stack(thread: int | None) -> str:
+    """Return the innermost frames of a thread (by its ident), or `(unknown)` once it is gone."""
+    # The only way there is; its name is private, its behaviour is documented.
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    frame = None if thread is None else frames.get(thread)
+    return "".join(format_stack(frame)[-6:]) if frame else "(unknown)"

@@ -16,21 +16,10 @@ from time import monotonic
 from typing import Any
 
 from wherry.commands.base import Command
-from wherry.commands.maintenance import (
-    DiscardTasks,
-    DropPastDays,
-    MakeDays,
-    ParkTasks,
-    PromoteTasks,
-    Reaped,
-    ReapLeases,
-    ReapOrphans,
-    UnparkTasks,
-)
+from wherry.commands.maintenance import ParkTasks, PromoteTasks, Reaped, ReapLeases
 from wherry.commands.queues import ListReadyQueues
-from wherry.commands.workers import ForgetWorkers
 from wherry.errors import Unavailable
-from wherry.maintenance.steps import Maintained
+from wherry.maintenance.steps import RHYTHMS, Maintained
 from wherry.transport.base import Transport
 from wherry.transport.patience import Patience
 
@@ -69,14 +58,8 @@ class Maintenance:
         self._patience: defaultdict[str, Patience] = defaultdict(Patience)
         self.done = Maintained()
         self._rhythms = [
-            _Rhythm(MakeDays(), 3600.0),
-            # Before the leases: what it adopts is taken back by the same round.
-            _Rhythm(ReapOrphans(), 60.0),
-            _Rhythm(ReapLeases(), reap_seconds),
-            _Rhythm(DiscardTasks(), 5.0),
-            _Rhythm(UnparkTasks(), 10.0),
-            _Rhythm(DropPastDays(), 60.0),
-            _Rhythm(ForgetWorkers(), 3600.0),
+            _Rhythm(command, reap_seconds if isinstance(command, ReapLeases) else every)
+            for command, every in RHYTHMS
         ]
         # Not at once: workers that start together must have made themselves known first.
         self._park_at = monotonic() + 2.0

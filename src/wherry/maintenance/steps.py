@@ -11,6 +11,7 @@ from typing import Any
 from wherry.commands.base import Command
 from wherry.commands.maintenance import (
     Adopted,
+    Discarded,
     DiscardTasks,
     DropPastDays,
     MakeDays,
@@ -55,22 +56,25 @@ class Maintained:
                 return n > 0
             case bool():
                 return answer
-            case list():
-                self.expired += len(answer)
-                return len(answer) > 0
+            case Discarded(ids):
+                self.expired += len(ids)
+                return len(ids) > 0
             case _:
                 return False
 
 
+# How often each step comes, in seconds. Promoting has a rhythm of its own; parking needs a queue.
+RHYTHMS: tuple[tuple[Command[Any], float], ...] = (
+    (MakeDays(), 3600.0),
+    (ReapLeases(), 2.0),
+    (ReapOrphans(), 60.0),
+    (UnparkTasks(), 10.0),
+    (DiscardTasks(), 5.0),
+    (DropPastDays(), 60.0),
+    (ForgetWorkers(), 3600.0),
+)
+
+
 def maintenance_pass() -> list[Command[Any]]:
-    """Return every step once, in the order in which one makes work for the next."""
-    return [
-        MakeDays(),
-        ReapOrphans(),
-        ReapLeases(),
-        PromoteTasks(),
-        UnparkTasks(),
-        DiscardTasks(),
-        DropPastDays(),
-        ForgetWorkers(),
-    ]
+    """Return each step once, but parking: that is for those who know which types are known."""
+    return [*(command for command, _ in RHYTHMS), PromoteTasks()]

@@ -35,11 +35,13 @@ class Enqueuer(Protocol):
 
     def enqueue_specs(self, specs: Sequence[TaskSpec], *, tx: Any, notify: bool) -> list[Enqueued]:
         """Store, blocking."""
+        ...
 
     async def aenqueue_specs(
         self, specs: Sequence[TaskSpec], *, tx: Any, notify: bool
     ) -> list[Enqueued]:
         """Store, awaited."""
+        ...
 
 
 class TaskType(Generic[P, R]):
@@ -121,7 +123,7 @@ class TaskType(Generic[P, R]):
             return payload
         missing = sorted(required - payload.keys())
         unknown = [] if takes_more else sorted(payload.keys() - known)
-        trouble = []
+        trouble: list[str] = []
         if missing:
             trouble.append(f"it lacks {', '.join(missing)}")
         if unknown:
@@ -142,7 +144,7 @@ class TaskType(Generic[P, R]):
         return self.options.spec(self.name, encode(payload))
 
     def _specs(self, calls: Iterable[Mapping[str, Any]]) -> list[TaskSpec]:
-        specs = []
+        specs: list[TaskSpec] = []
         for index, call in enumerate(calls):
             payload = dict(call)
             try:

@@ -21,6 +21,7 @@ class Transport(Protocol):
 
     async def call(self, command: Command[R]) -> R:
         """Return the command's answer. Raises Unavailable if nobody can be reached in time."""
+        ...
 
 
 def drive(command: Command[R], fetch: Callable[[Statement], Rows]) -> R:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from enum import Enum
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 from wherry.domain.failure import describe, type_name
 from wherry.domain.lease import Fence, Lease
@@ -155,8 +155,11 @@ class Runner:
         own.run(enter, attempt.context)
         function = task_type.function
         if task_type.isolation == "loop":
-            made = own.run(function, **arguments)
-            coroutine = made if isinstance(made, Coroutine) else _finish(made)
+            made: Any = own.run(function, **arguments)
+            # Typed by hand: isinstance tells nothing of what it yields.
+            coroutine = cast("Coroutine[Any, Any, Any]", made)
+            if not isinstance(made, Coroutine):
+                coroutine = _finish(made)
             return None, await _InContext(own, coroutine, attempt)
 
         def call() -> Any:

@@ -30,9 +30,11 @@ class AppCalls(Protocol):
 
     def complete(self, lease: Lease, *, result: Any = None, tx: Any = None) -> Reported:
         """Finish a leased task, blocking."""
+        ...
 
     async def acomplete(self, lease: Lease, *, result: Any = None, tx: Any = None) -> Reported:
         """Finish a leased task."""
+        ...
 
     def enqueue(
         self,
@@ -44,6 +46,7 @@ class AppCalls(Protocol):
         **options: Unpack[EnqueueOptions],
     ) -> Enqueued:
         """Store a task, blocking."""
+        ...
 
     async def aenqueue(
         self,
@@ -55,6 +58,7 @@ class AppCalls(Protocol):
         **options: Unpack[EnqueueOptions],
     ) -> Enqueued:
         """Store a task."""
+        ...
 
 
 class Context:

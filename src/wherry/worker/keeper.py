@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import logging
 import random
-import sys
 import threading
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
@@ -20,6 +18,7 @@ from time import monotonic
 from wherry.commands.leases import HeartbeatLeases
 from wherry.commands.workers import BeatWorker
 from wherry.domain.lease import Lease, Reported
+from wherry.domain.stacks import thread_stack
 from wherry.errors import Unavailable
 from wherry.transport.patience import Patience
 from wherry.transport.session_blocking import SessionTransport
@@ -135,13 +134,11 @@ class Keeper:
             self._post(self._seen)
         elif now - self._asked_at > self._blocked_after and not self._complained:
             self._complained = True
-            frame = sys._current_frames().get(self._loop_thread)
-            where = "".join(traceback.format_stack(frame)[-6:]) if frame else "(unknown)"
             log.warning(
                 "the event loop has been blocked for %.1f s; leases are kept, but nothing else"
                 " moves. A plain function would run in a thread. It is here:\n%s",
                 now - self._asked_at,
-                where,
+                thread_stack(self._loop_thread),
             )
 
     def _seen(self) -> None:

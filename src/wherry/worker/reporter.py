@@ -18,7 +18,7 @@ from wherry.commands.base import Command
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks
 from wherry.domain.failure import Failure, type_name
 from wherry.domain.lease import Fence, Lease, Reported
-from wherry.domain.outcome import Completed, Failed, Outcome
+from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_refusal, is_trouble
 from wherry.transport.patience import Patience
@@ -91,15 +91,16 @@ class Reporter:
     async def _flush(self) -> None:
         batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
         try:
-            while batch:
-                kind = type(batch[0])
-                await self._send([outcome for outcome in batch if type(outcome) is kind])
-                batch = [outcome for outcome in batch if type(outcome) is not kind]
+            for kind in (Completed, Failed, GivenBack):
+                alike = [outcome for outcome in batch if type(outcome) is kind]
+                if alike:
+                    await self._send(alike)
+        except BaseException:
+            # What is left of it goes first next time.
+            left = self._unsettled.keys() - self._held_up
+            self._waiting.extendleft(o for o in reversed(batch) if o.lease.fence in left)
+            raise
         finally:
-            if batch:
-                # Sending failed: what is left goes first next time.
-                left = self._unsettled.keys() - self._held_up
-                self._waiting.extendleft(o for o in reversed(batch) if o.lease.fence in left)
             if len(self._waiting) <= _MOST_WAITING:
                 self._room.set()
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import monotonic
 
@@ -25,7 +25,9 @@ _SAME_WITHIN = 1.0
 
 
 @contextmanager
-def handled(*, stop: Callable[[], object], hurry: Callable[[], object]) -> Iterator[None]:
+def handled(
+    *, stop: Callable[[], object], hurry: Callable[[], object]
+) -> Generator[None, None, None]:
     """Handle the signals inside this block, on the main thread's loop; elsewhere do nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield

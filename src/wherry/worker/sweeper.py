@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
-import traceback
 from collections.abc import Callable, Mapping
 from time import monotonic
 
 from wherry.domain.lease import Fence
+from wherry.domain.stacks import thread_stack
 from wherry.worker.attempt import Attempt, Reason
 from wherry.worker.held import Held
 
@@ -85,15 +84,10 @@ class Sweeper:
                 " stopped; it keeps its slot until it returns. It is here:\n%s",
                 attempt.lease.id,
                 why,
-                _stack_of(attempt.thread),
+                thread_stack(attempt.thread),
             )
         else:
             log.warning(
                 "task %s is stuck: its handler ignores that %s; it is closed", attempt.lease.id, why
             )
             attempt.forsake()
-
-
-def _stack_of(thread: int | None) -> str:
-    frame = None if thread is None else sys._current_frames().get(thread)
-    return "".join(traceback.format_stack(frame)[-6:]) if frame else "(unknown)"

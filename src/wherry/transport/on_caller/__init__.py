@@ -19,6 +19,7 @@ class BlockingCaller(Protocol):
 
     def run(self, command: Command[R], *, schema: str) -> R:
         """Answer *command* in the open transaction."""
+        ...
 
 
 class AsyncCaller(Protocol):
@@ -26,6 +27,7 @@ class AsyncCaller(Protocol):
 
     async def arun(self, command: Command[R], *, schema: str) -> R:
         """Answer *command* in the open transaction."""
+        ...
 
 
 Caller: TypeAlias = BlockingCaller | AsyncCaller
@@ -84,5 +86,5 @@ def refused(tx: Any, *, instead: str = "") -> TypeError:
 
 
 def _kind(tx: Any) -> str:
-    kind: Any = type(tx)
+    kind = cast("type[object]", type(tx))
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -331,3 +331,32 @@ async def test_what_was_canceled_while_it_waited_for_a_slot_never_starts(app: wh
         await finished(app, other)
 
     assert started == [2]
+
+
+@pytest.mark.parametrize("why", ["timeout", "cancel", "shutdown"])
+async def test_a_plain_handler_that_cancels_itself_when_told_is_judged_as_an_async_one(
+    app: wherry.App, why: str
+) -> None:
+    timeout = 0.1 if why == "timeout" else None
+
+    @app.task(name="obeys", timeout=timeout, max_attempts=1)
+    def obeys() -> None:
+        assert wherry.current().wait_cancelled(20)
+        raise asyncio.CancelledError
+
+    id_ = (await app.aenqueue("obeys")).id
+    async with at_work(app, lease_for=1, shutdown=0 if why == "shutdown" else 10):
+        await in_state(app, id_, State.LEASED)
+        if why == "cancel":
+            await app.acancel(id_)
+        if why != "shutdown":
+            await finished(app, id_)
+    task = await get(app, id_)
+
+    expected = {
+        "timeout": (State.DEAD, "TimeoutError: the attempt took longer than 0.1 s"),
+        "cancel": (State.CANCELED, "wherry.errors.Cancel: canceled while it ran"),
+        "shutdown": (State.QUEUED, None),
+    }[why]
+    assert (task.state, task.error) == expected
+    assert task.attempts == (0 if why == "shutdown" else 1)

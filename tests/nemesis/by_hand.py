@@ -21,7 +21,7 @@ from tests.nemesis.player import is_ending, leaving, play
 from tests.nemesis.tasks import app, fence
 from wherry import Lease
 
-THREADS = 3
+THREADS = 4
 QUEUE = "hand"
 # Of all threads: two of them then report the same lease at once.
 EARLIER_KEPT = 60
@@ -50,7 +50,7 @@ class Hand:
 
     def lease(self) -> list[Lease]:
         """Lease a few tasks for a short time."""
-        limit, seconds = self._rng.randint(1, 5), self._rng.uniform(0.5, 1.2)
+        limit, seconds = self._rng.randint(1, 4), self._rng.uniform(0.5, 1.5)
         if is_ending():
             seconds = 3.0
         leases: list[Lease] = []
@@ -62,13 +62,15 @@ class Hand:
     def misbehave(self, leases: Sequence[Lease]) -> None:
         """Settle some at once, some late, some never, and repeat what was said long ago."""
         self._earlier.extend(leases)
+        if len(leases) > 1 and self._rng.random() < 0.5:
+            self.give_away(leases[0])
         for lease in leases:
             luck = self._rng.random()
             if luck < 0.55:
                 self.report(lease, self._rng.choice(VERBS))
             elif luck < 0.7:
                 self.beat(self._rng.sample(leases, self._rng.randint(1, len(leases))))
-            elif luck < 0.8:
+            elif luck < 0.78:
                 # Until just before, or just after, the lease runs out.
                 time.sleep(max(0.0, lease.remaining + self._rng.uniform(-0.05, 0.15)))
                 self.report(lease, self._rng.choice(VERBS))
@@ -78,6 +80,18 @@ class Hand:
                     self.beat([earlier])
                 else:
                     self.report(earlier, self._rng.choice(VERBS))
+
+    def give_away(self, lease: Lease) -> None:
+        """Report when somebody else holds the task, and what is left of our batch is still ours."""
+        self.report(lease, self._rng.choice(("fail", "release")))
+        for _ in range(40):
+            time.sleep(0.01)
+            with history.mine().asking("look", id=lease.id) as asking:
+                task = app.get_task(lease.id)
+                asking.told(found=task is not None)
+                if task is not None and task.token > lease.token:
+                    break
+        self.report(lease, self._rng.choice(VERBS))
 
     def beat(self, leases: Sequence[Lease]) -> None:
         """Extend some leases, perhaps a part of a batch, perhaps ones that ended long ago."""

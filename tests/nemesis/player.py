@@ -33,6 +33,7 @@ def is_ending() -> bool:
 def play(part: Callable[[random.Random], object], *, threads: int) -> None:
     """Act *part* in so many threads, each with its own seeded luck, and end the process."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: leaving.set())
+    history.mine().note("began to act")
     mutants.apply()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
 

@@ -59,7 +59,7 @@ class Producer:
     def run(self) -> None:
         """Ask for one thing after the other until the run ends."""
         acts: list[tuple[Callable[[], None], int]] = [
-            (self.one, 30), (self.bank, 14), (self.rough, 2), (self.slow, 8), (self.chores, 10),
+            (self.one, 30), (self.bank, 14), (self.rough, 2), (self.slow, 8), (self.chores, 9),
             (self.bulk, 3), (self.by_sql, 4), (self.rolled_back, 4), (self.storm, 12),
             (self.cancel, 8), (self.requeue, 3), (self.look, 3),
         ]  # fmt: skip
@@ -109,7 +109,7 @@ class Producer:
 
     def chores(self) -> None:
         """Some tasks that are settled by hand."""
-        asked = [ask_for("chore", queue="hand") for _ in range(self._rng.randint(2, 6))]
+        asked = [ask_for("chore", queue="hand") for _ in range(self._rng.randint(2, 5))]
         self.enqueue(asked)
 
     def bulk(self) -> None:

@@ -103,6 +103,7 @@ class Stage:
             History(self.folder, "nemesis"),
         )
         self.cast.start(self.cast.actors)
+        self._wait_for_first_words()
         began_at = time.monotonic()
         while (now := time.monotonic() - began_at) < seconds + LATE_SECONDS:
             self.cast.revive(*MODULES)
@@ -111,6 +112,14 @@ class Stage:
                 break
             time.sleep(TICK_SECONDS)
         return nemesis.done
+
+    def _wait_for_first_words(self) -> None:
+        """Wait until all have begun to act: interpreters start slowly on a busy machine."""
+        ends_at = time.monotonic() + LATE_SECONDS
+        while len(list(self.folder.glob("*.jsonl"))) <= len(self.cast.actors):
+            if time.monotonic() > ends_at:
+                raise RuntimeError(f"not all processes have begun; see {self.folder}")
+            time.sleep(TICK_SECONDS)
 
     def settle(self) -> list[str]:
         """Let everything come to an end in good order; returns what does not."""

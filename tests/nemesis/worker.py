@@ -70,6 +70,7 @@ async def work(name: str) -> int:
 
 def main() -> int:
     """Be one worker."""
+    history.mine().note("began to work")
     mutants.apply()
     note_answers()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")

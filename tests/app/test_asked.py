@@ -105,6 +105,7 @@ def test_a_listing_refuses_what_makes_no_sense(told: dict[str, Any]) -> None:
     ],
 )
 def test_a_lease_refuses_what_makes_no_sense(told: dict[str, Any]) -> None:
+    """RET-07."""
     with pytest.raises(wherry.InvalidOption) as refused:
         wherry.App(NOWHERE).lease(**{"worker": "w", **told})
 

@@ -62,6 +62,7 @@ def refusal_of(**options: Any) -> InvalidOption:
 @pytest.mark.parametrize("option", ["queue", "type", "key"])
 @pytest.mark.parametrize("name", [*ODD_BUT_FINE, "x" * 255, "é" * 127, "😀" * 63])
 def test_names_and_keys_are_data_and_kept_as_they_are(option: str, name: str) -> None:
+    """IDM-10."""
     assert getattr(spec_of(**{option: name}), option) == name
 
 
@@ -115,6 +116,7 @@ def test_no_queue_is_called_like_all_queues() -> None:
     ids=lambda value: ascii(value)[:20],
 )
 def test_what_is_no_key_is_refused(key: Any, reason: str) -> None:
+    """IDM-06."""
     refused = refusal_of(key=key)
 
     assert refused.option == "key"

@@ -59,6 +59,7 @@ def shortest(policy: RetryPolicy, attempts: int) -> float:
 def test_full_jitter_draws_up_to_the_documented_number(
     base: float, cap: float, table: list[float]
 ) -> None:
+    """RET-02."""
     policy = FullJitter(base, cap)
 
     for attempts, seconds in enumerate(table, start=1):
@@ -110,6 +111,7 @@ def test_cutting_the_exponent_changes_no_delay(base: float, attempts: int) -> No
 
 
 def test_ten_thousand_failures_in_one_second_come_back_spread_out() -> None:
+    """RET-04."""
     draw = random.Random(20).random
     waits = [delay(FullJitter(), attempts=6, random=draw) for _ in range(10_000)]
 

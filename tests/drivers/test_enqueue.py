@@ -23,6 +23,7 @@ Observer = psycopg.Connection[Any]
 async def test_a_task_comes_with_the_commit_of_a_transaction_that_stays_the_callers(
     app: wherry.App, caller: Kind, stored: Stored
 ) -> None:
+    """TXN-02, TXN-03."""
     await caller.begin()
     transaction = await caller.value("select pg_current_xact_id()::text")
     await caller.execute("set local wherry.mark = 'of the caller'")

@@ -152,6 +152,7 @@ async def test_an_ambient_connection_of_the_wrong_form_is_refused(
 
 @pytest.mark.parametrize("tx", [object(), 1, "postgresql:///", psycopg, psycopg.Connection, ()])
 async def test_what_is_no_connection_is_refused(app: wherry.App, tx: Any, stored: Stored) -> None:
+    """TXN-02."""
     for refused in (app.aenqueue("t", tx=tx), app.aenqueue_many([{"type": "t"}], tx=tx)):
         with pytest.raises(TypeError, match="expected an open psycopg Connection, AsyncConn"):
             await refused

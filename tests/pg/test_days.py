@@ -318,6 +318,7 @@ def test_what_needs_a_strong_lock_asks_for_it_for_50_milliseconds_at_most(
 def test_maintenance_of_ten_instances_at_once_under_traffic_never_deadlocks(
     session: Session, open_session: OpenSession, clock: Clock, start: Callable[..., Future[Any]]
 ) -> None:
+    """TXN-08."""
     for _ in range(4):
         session.enqueue_many(*(spec(key=f"k{n}", key_ttl=60, max_attempts=1) for n in range(250)))
         leases = session.lease(250)

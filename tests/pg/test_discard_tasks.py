@@ -29,6 +29,7 @@ def test_a_queued_task_past_its_time_is_canceled_as_expired(session: Session, cl
 def test_a_time_to_live_is_kept_to_the_microsecond(
     session: Session, clock: Clock, ttl: float
 ) -> None:
+    """RET-09."""
     id_ = session.enqueue(ttl=ttl)
     exact = session.value("select discard_at - created_at from wherry.live").total_seconds()
     assert exact == pytest.approx(ttl, abs=1e-6)

@@ -127,6 +127,7 @@ def door(request: pytest.FixtureRequest) -> Any:
 
 @pytest.mark.parametrize("options", REFUSED, ids=named)
 def test_both_doors_refuse(session: Session, door: Door, options: dict[str, Any]) -> None:
+    """RET-07, PAY-16."""
     before = session.dump()
     kinds = (InvalidTask, psycopg.errors.InvalidParameterValue)
 
@@ -261,6 +262,7 @@ def test_an_error_of_plain_sql_says_what_to_do(session: Session) -> None:
 
 
 def test_the_table_is_the_last_guard_behind_both_doors(session: Session) -> None:
+    """RET-07."""
     session.enqueue()
     for column, value in [
         ("priority", "101"),

@@ -174,6 +174,7 @@ def test_many_tasks_are_stored_in_their_order_whatever_keys_they_have(session: S
 
 
 def test_many_are_all_or_none(session: Session, clock: Clock) -> None:
+    """IDM-08."""
     # A second line of defence refuses it in the database: nothing of the call is stored.
     bad = spec()
     object.__setattr__(bad, "priority", 1000)

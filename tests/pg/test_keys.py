@@ -122,6 +122,7 @@ def test_a_leased_and_a_retried_task_keep_their_key(
 def test_a_key_without_time_of_its_own_may_be_used_as_soon_as_its_task_has_ended(
     session: Session, clock: Clock, door: Door, how: str
 ) -> None:
+    """IDM-04."""
     first = door(session, key="k", key_ttl=0)
     end(session, clock, how)
 
@@ -152,6 +153,7 @@ def test_a_key_lives_for_its_time_after_the_end_whatever_the_end(
 def test_by_default_a_key_lives_as_long_as_the_finished_task_is_kept(
     session: Session, clock: Clock, door: Door, how: str, days: int
 ) -> None:
+    """IDM-03, IDM-04."""
     first = door(session, key="k")
     end(session, clock, how)
     clock.advance(days=days, minutes=-1)
@@ -166,6 +168,7 @@ def test_by_default_a_key_lives_as_long_as_the_finished_task_is_kept(
 def test_after_retention_has_removed_the_task_its_key_is_free_and_gone(
     session: Session, clock: Clock, door: Door
 ) -> None:
+    """IDM-03."""
     first = door(session, key="k")
     end(session, clock, "complete")
     clock.advance(days=9)

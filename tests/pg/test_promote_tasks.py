@@ -70,6 +70,7 @@ def test_one_task_that_nobody_can_read_keeps_no_other_from_its_turn(
 
 
 def test_a_key_never_conflicts_with_its_own_task(session: Session, clock: Clock) -> None:
+    """IDM-07."""
     id_ = session.enqueue(key="k", key_ttl=0, delay=10)
     assert session.enqueued(key="k").id == id_
     clock.advance(seconds=11)

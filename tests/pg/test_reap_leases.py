@@ -99,6 +99,7 @@ def test_a_lost_task_whose_cancel_was_asked_for_is_canceled(session: Session, cl
 
 
 def test_recovery_does_not_need_the_row_of_the_worker(session: Session, clock: Clock) -> None:
+    """LOST-03."""
     session.call(BeatWorker(instance=UUID, name="w", host="h", pid=1, queues=None, types=("t",)))
     [lease] = leased(session)
     session.call(LeaveWorker(UUID))
@@ -329,6 +330,7 @@ def test_a_lost_lease_waits_by_the_stored_policy(
 def test_losses_of_one_moment_come_back_spread_over_the_window(
     session: Session, clock: Clock
 ) -> None:
+    """RET-04."""
     leased(session, 1000, retry=FullJitter(base=60, cap=100), max_attempts=10)
     session.rows("update wherry.live set attempts = 5")
     clock.advance(seconds=31)

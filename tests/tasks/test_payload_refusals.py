@@ -96,6 +96,7 @@ class NotANumber(float):
 def test_what_json_or_postgresql_cannot_keep_is_refused_with_its_path(
     value: Any, reason: str
 ) -> None:
+    """PAY-03, PAY-04, PAY-05, PAY-17."""
     refused = refusal_of({"user": {"names": ["a", "b", "c", value]}})
 
     assert refused.path == "$.user.names[3]"
@@ -184,6 +185,7 @@ def test_sixty_four_levels_are_the_most(of: str) -> None:
 
 
 def test_nesting_beyond_any_stack_is_refused_alike() -> None:
+    """PAY-16."""
     assert "64 levels" in refusal_of(nested(100_000)).reason
 
 
@@ -261,6 +263,7 @@ def test_a_million_values_are_refused_by_size() -> None:
 
 
 def test_a_refusal_in_a_batch_names_the_index() -> None:
+    """PAY-03."""
     refused = refusal_of({"x": NAN}, index=7)
 
     assert refused.index == 7

@@ -146,6 +146,7 @@ def test_the_careful_look_writes_what_json_would(value: Any) -> None:
 )
 @pytest.mark.usefixtures("int_digits_limit")
 def test_the_hard_values_come_back(value: Any) -> None:
+    """PAY-06."""
     back = decode(encode({"v": value}))["v"]
 
     assert back == value

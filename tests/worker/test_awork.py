@@ -195,6 +195,8 @@ async def test_bad_settings_are_refused_before_anything_starts(
     app: wherry.App, wrong: dict[str, Any]
 ) -> None:
     @app.task(name="t")
+    """RET-07."""
+
     async def t() -> None:
         pass
 

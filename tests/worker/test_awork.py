@@ -194,9 +194,9 @@ async def test_work_inside_a_running_loop_names_what_to_call_instead(app: wherry
 async def test_bad_settings_are_refused_before_anything_starts(
     app: wherry.App, wrong: dict[str, Any]
 ) -> None:
-    @app.task(name="t")
     """RET-07."""
 
+    @app.task(name="t")
     async def t() -> None:
         pass
 

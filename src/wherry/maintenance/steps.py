@@ -66,8 +66,9 @@ class Maintained:
 # How often each step comes, in seconds. Promoting has a rhythm of its own; parking needs a queue.
 RHYTHMS: tuple[tuple[Command[Any], float], ...] = (
     (MakeDays(), 3600.0),
-    (ReapLeases(), 2.0),
+    # Orphans first: the reaper takes back what was adopted, in the same pass.
     (ReapOrphans(), 60.0),
+    (ReapLeases(), 2.0),
     (UnparkTasks(), 10.0),
     (DiscardTasks(), 5.0),
     (DropPastDays(), 60.0),

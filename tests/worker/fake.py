@@ -20,7 +20,7 @@ from wherry.commands.leases import (
     LeaseTasks,
 )
 from wherry.commands.maintenance import Promoted, PromoteTasks
-from wherry.commands.workers import StopWaiting, TransactionsEnded, WaitForTasks
+from wherry.commands.workers import BeatWorker, StopWaiting, TransactionsEnded, WaitForTasks
 from wherry.domain.lease import Lease, Reported
 
 R = TypeVar("R")
@@ -43,6 +43,21 @@ class FakeTransport:
     def of(self, kind: type[Command[Any]]) -> list[Any]:
         """Return the commands of one type, in the order in which they came."""
         return [command for command in self.calls if type(command) is kind]
+
+
+class BlockingFakeTransport(FakeTransport):
+    """The same for the keeper, whose thread blocks."""
+
+    is_closed = False
+
+    def call(self, command: Command[R]) -> R:  # type: ignore[override]
+        """Answer by the script, at once."""
+        self.calls.append(command)
+        return cast(R, self.script[type(command)](command))
+
+    def close(self) -> None:
+        """Be closed."""
+        self.is_closed = True
 
 
 def in_turn(*answers: Any) -> Answer:
@@ -111,4 +126,5 @@ _ALL_IS_WELL: dict[type[Command[Any]], Answer] = {
     WaitForTasks: lambda _: 100,
     TransactionsEnded: lambda _: True,
     StopWaiting: lambda _: None,
+    BeatWorker: lambda _: None,
 }

@@ -19,7 +19,7 @@ from wherry.commands.leases import HeartbeatLeases
 from wherry.commands.workers import BeatWorker
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.stacks import thread_stack
-from wherry.errors import Unavailable
+from wherry.transport.faults import is_trouble
 from wherry.transport.patience import Patience
 from wherry.transport.session_blocking import SessionTransport
 from wherry.worker.held import Held
@@ -91,14 +91,13 @@ class Keeper:
                     self._transport.call(self._me)
                     next_worker_beat = monotonic() + _BEAT_WORKER_EVERY
                 self._beat()
-            except Unavailable as error:
-                # Sooner again: each lease has only its own time left.
+            except Exception as error:
+                # The border of this service's tick: the next one must come, whatever this one met,
+                # and sooner, since each lease has only its own time left.
                 pause = min(pause, 0.5)
                 if patience.may_complain():
-                    log.warning("heartbeats do not get through: %s", error)
-            except Exception:
-                # The border of this service's tick: the next one must come, whatever this one met.
-                log.exception("a heartbeat failed")
+                    trace = None if is_trouble(error) else error
+                    log.warning("heartbeats do not get through: %s", error, exc_info=trace)
             self._watch_loop()
             if self._stop.wait(pause):
                 break

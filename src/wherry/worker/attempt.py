@@ -164,6 +164,10 @@ class Runner:
 
         def call() -> Any:
             attempt.thread = threading.get_ident()
+            if attempt.lease.remaining <= 0:
+                # It took so long to get here, or the process was stopped on the way.
+                attempt.reason = Reason.LOST
+                raise asyncio.CancelledError
             return function(**arguments)
 
         attempt.in_thread = True

@@ -28,6 +28,7 @@ CALLS: list[Callable[[wherry.App], object]] = [
 def test_every_way_to_the_database_refuses_what_is_no_dsn_without_repeating_it(
     call: Callable[[wherry.App], object],
 ) -> None:
+    """SEC-06."""
     app = wherry.App(UNREADABLE)
     app.task(name="mail.send")(lambda: None)
 

@@ -280,7 +280,7 @@ def test_a_log_and_an_output_that_nobody_reads_stop_nothing(
 def test_a_killed_worker_loses_nothing_but_time(
     queue: wherry.App, start: Start, tmp_path: Path
 ) -> None:
-    """SHUT-02: another one has finished its task by lease + 5 s."""
+    """RUN-10, SHUT-02: another one has finished its task by lease + 5 s."""
     worker = start("killed", lease_for=2)
     id_ = enqueue(queue, "sleeps", {"seconds": 0.5})
     began(tmp_path, id_)

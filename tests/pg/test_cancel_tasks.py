@@ -29,6 +29,7 @@ UUID = "00000000-0000-4000-8000-000000000001"
 
 
 def test_a_queued_task_is_canceled_at_once_with_the_reason(session: Session) -> None:
+    """CAN-06."""
     id_ = session.enqueue(key="k", tags=["x"])
 
     assert session.cancel(id_, reason="by mistake") == [CANCELED]
@@ -74,6 +75,7 @@ def test_a_second_request_keeps_the_moment_of_the_first(session: Session, clock:
 def test_a_canceled_task_whose_worker_dies_ends_canceled_not_retried(
     session: Session, clock: Clock
 ) -> None:
+    """CAN-07."""
     session.enqueue()
     lease = session.lease_one()
     session.cancel(lease.id)

@@ -62,6 +62,7 @@ def wait(session: Session, *queues: str, seconds: float = 30.0, instance: str = 
 
 
 def test_a_busy_system_never_notifies(session: Session, listener: Listener, door: Door) -> None:
+    """LN-08."""
     door(session)
     session.enqueue_many(*(spec() for _ in range(10)))
     session.fail(session.lease_one())

@@ -161,7 +161,7 @@ def test_work_runs_outside_of_the_main_thread_and_leaves_signals_alone(dsn: str)
 
 
 def test_work_can_be_called_again_and_again_on_one_app(dsn: str) -> None:
-    """Each time in a new loop, with pools of its own."""
+    """RUN-05: each time in a new loop, with pools of its own."""
     app = wherry.App(dsn)
     done: list[int] = []
 

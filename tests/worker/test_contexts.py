@@ -22,6 +22,7 @@ color: ContextVar[str] = ContextVar("color", default="none")
 async def test_what_a_handler_sets_in_its_context_is_gone_with_it(
     app: wherry.App, is_async: bool
 ) -> None:
+    """RUN-08."""
     seen: list[str] = []
 
     if is_async:

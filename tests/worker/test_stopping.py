@@ -171,6 +171,7 @@ async def test_a_plain_handler_learns_of_its_lost_lease_by_its_flag(
 
 
 async def test_a_cancel_reaches_an_async_handler_within_a_beat(app: wherry.App) -> None:
+    """CAN-02."""
     slots = Slots(app, 2)
     began = asyncio.Event()
 

@@ -26,6 +26,7 @@ def states(connection: psycopg.Connection[Any]) -> dict[str, int]:
 async def test_unknown_types_are_parked_and_come_back_with_a_worker_that_knows_them(
     app: wherry.App, dsn: str, connect: Connect
 ) -> None:
+    """DEP-01."""
     newer = wherry.App(dsn)
 
     @app.task(name="known")

@@ -86,7 +86,7 @@ async def test_without_listening_everything_is_found_by_polling(
 
 
 async def test_losing_the_listener_costs_no_task(app: wherry.App, connect: Connect) -> None:
-    """DB-15, O3: its connection is cut again and again, and it comes back by itself."""
+    """LN-01, DB-15, O3: its connection is cut again and again, and it comes back by itself."""
 
     @app.task(name="t")
     async def t() -> None:
@@ -108,6 +108,7 @@ async def test_losing_the_listener_costs_no_task(app: wherry.App, connect: Conne
 async def test_a_delayed_task_starts_when_it_is_due_and_not_at_the_next_poll(
     app: wherry.App, connect: Connect
 ) -> None:
+    """CRON-15."""
     began: list[float] = []
 
     @app.task(name="t")

@@ -98,6 +98,37 @@ async def test_no_handler_starts_after_the_end_of_its_lease() -> None:
     assert started == [1]
 
 
+@pytest.mark.parametrize("completing", [False, True])
+async def test_no_handler_takes_another_step_after_the_end_of_its_lease(completing: bool) -> None:
+    """L8: the process was frozen, say, and nobody could cancel the handler in time."""
+    app = wherry.App("host=nowhere.invalid")
+    began, may_go_on = asyncio.Event(), asyncio.Event()
+    steps: list[str] = []
+
+    @app.task(name="t")
+    async def t() -> None:
+        wherry.current().completing = completing
+        began.set()
+        try:
+            await may_go_on.wait()
+            steps.append("another step")
+        finally:
+            await asyncio.sleep(0)
+            steps.append("cleaned up")
+
+    lease = make_lease(seconds=5)
+    runner = Runner(app, app.registry, Threads(name="unused"), is_ending=lambda: False)
+    running = asyncio.create_task(runner.run(lease))
+    await began.wait()
+    lease.deadline = time.monotonic()
+    may_go_on.set()
+    outcome = await running
+
+    # A transaction that completes the task holds it by the row's lock.
+    assert steps == (["another step", "cleaned up"] if completing else ["cleaned up"])
+    assert (outcome is None) is not completing
+
+
 async def test_a_type_that_was_taken_off_meanwhile_is_given_back() -> None:
     app = wherry.App("host=nowhere.invalid")
     runner = Runner(app, Registry(), Threads(name="unused"), is_ending=lambda: False)

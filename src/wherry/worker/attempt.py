@@ -77,6 +77,17 @@ class Attempt:
         if self.slot is not None and not self.in_thread:
             self.slot.cancel()
 
+    def is_late(self) -> bool:
+        """Whether the lease has just been found to be over; the handler is told then.
+
+        An open transaction that completes the task needs no lease: its row lock is enough.
+        """
+        if self.lease.remaining > 0 or self.reason is Reason.LOST or self.context.completing:
+            return False
+        self.reason, self.told_at = Reason.LOST, monotonic()
+        tell_to_stop(self.context)
+        return True
+
     def forsake(self) -> None:
         """End an async handler that ignores its cancellation: its coroutine is closed.
 
@@ -288,7 +299,7 @@ class _InContext:
         self._attempt = attempt
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        step, coroutine = self._context.run, self._coroutine
+        step, coroutine, attempt = self._context.run, self._coroutine, self._attempt
         try:
             waited = step(coroutine.send, None)
             while True:
@@ -296,12 +307,16 @@ class _InContext:
                     answer = yield waited
                 except BaseException as error:
                     # Thrown in by the loop, for the handler.
-                    if self._attempt.forsaken:
+                    if attempt.forsaken:
                         with suppress(BaseException):
                             step(coroutine.close)
                         raise
                     waited = step(coroutine.throw, error)
                 else:
-                    waited = step(coroutine.send, answer)
+                    if attempt.is_late():
+                        # The loop, or the whole process, has stood still past the lease's end.
+                        waited = step(coroutine.throw, asyncio.CancelledError())
+                    else:
+                        waited = step(coroutine.send, answer)
         except StopIteration as done:
             return done.value

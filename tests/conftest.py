@@ -18,6 +18,15 @@ from wherry.testing import Clock
 pytest_plugins = ["wherry.testing.plugin"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the tests that are run on request only."""
+    parser.addoption(
+        "--race-triples",
+        action="store_true",
+        help="also play every three operations on one task against one another (tests/race)",
+    )
+
+
 @pytest.fixture
 def dsn(wherry_dsn: str) -> str:
     """A fresh migrated database of this test's own."""

@@ -233,7 +233,7 @@ class Prepared:
     def _execute(self, case: Case) -> sql.Composed:
         statement = statement_of(case)
         names = render(statement.name, "wherry", "dollar").names
-        name = sql.SQL(f"p{CASES.index(case)}")
+        name = sql.Identifier(f"p{CASES.index(case)}")
         if not names:
             return sql.SQL("execute {}").format(name)
         values = sql.SQL(", ").join(sql.Literal(statement.params[each]) for each in names)

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 import wherry
+from tests.embedded.support import in_child
 from tests.facts import await_for, wait_for
 from tests.worker.support import Slots, at_work, finished, get, in_state, settings
 from wherry.app.loop import run_in_own_loop
@@ -176,6 +177,25 @@ def test_work_can_be_called_again_and_again_on_one_app(dsn: str) -> None:
         asyncio.run(app.aenqueue("nobody knows this"))
 
     assert done == [0, 1, 2]
+    app.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_works_with_connections_of_its_own(dsn: str) -> None:
+    """The parent has used the App, so it has a pool and threads that the child has not."""
+    app = wherry.App(dsn)
+
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    id_ = app.enqueue("t").id
+
+    assert in_child(lambda: app.work(until_empty=True).answers == {wherry.Reported.DONE: 1})
+
+    task = app.get_task(id_)
+    assert task is not None
+    assert (task.state, task.attempts) == (State.SUCCEEDED, 1)
     app.close()
 
 

@@ -76,7 +76,7 @@ async def test_a_worker_that_is_cut_from_new_work_keeps_what_it_has(
             await asyncio.wait([running], timeout=0.1)
         task = await running
 
-    assert cuts > 10
+    assert cuts > 5
     assert starts == [1]
     assert (task.state, task.attempts, task.history) == (State.SUCCEEDED, 1, ())
 

@@ -99,6 +99,18 @@ async def test_kinds_are_sent_apart_and_a_lease_is_closed_with_its_last_task() -
     assert closed == [(), (), ("11111111-0000-0000-0000-000000000000",)]
 
 
+async def test_large_results_are_sent_a_few_at_a_time() -> None:
+    large = '"' + "x" * 1_000_000 + '"'
+
+    async with reporting() as told:
+        told.put(*[completed(n, large) for n in range(30)])
+        await told.settled()
+
+    sizes = [len(command.outcomes) for command in told.transport.of(CompleteTasks)]
+    assert sum(sizes) == 30
+    assert max(sizes) <= 9
+
+
 async def test_what_did_not_get_through_is_kept_and_sent_again_first(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -27,6 +27,8 @@ from wherry.worker.held import Held
 log = logging.getLogger("wherry.worker")
 
 BATCH = 1000
+# A thousand results of a megabyte each would be more than one statement can carry.
+BATCH_CHARACTERS = 8 * 1024 * 1024
 # Slots wait while this many outcomes are unsent: a worker must not outrun its database for long.
 _MOST_WAITING = 20_000
 _BUSY_PAUSE = 0.05
@@ -89,7 +91,7 @@ class Reporter:
                 await asyncio.sleep(patience.next_pause())
 
     async def _flush(self) -> None:
-        batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+        batch = self._next_batch()
         try:
             for kind in (Completed, Failed, GivenBack):
                 alike = [outcome for outcome in batch if type(outcome) is kind]
@@ -103,6 +105,16 @@ class Reporter:
         finally:
             if len(self._waiting) <= _MOST_WAITING:
                 self._room.set()
+
+    def _next_batch(self) -> list[Outcome]:
+        batch: list[Outcome] = []
+        size = 0
+        while self._waiting and len(batch) < BATCH and size < BATCH_CHARACTERS:
+            outcome = self._waiting.popleft()
+            batch.append(outcome)
+            if type(outcome) is Completed and outcome.result_text is not None:
+                size += len(outcome.result_text)
+        return batch
 
     async def _send(self, outcomes: list[Any]) -> None:
         command = _command(outcomes, self._held.closed_by(o.lease for o in outcomes))

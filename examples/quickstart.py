@@ -11,6 +11,7 @@ async def greet(name: str) -> str:
     return f"Hello, {name}!"
 
 
-task = greet.enqueue(name="world")
-app.work(until_empty=True)
-print(task.result(timeout=1))
+if __name__ == "__main__":
+    task = greet.enqueue(name="world")
+    app.work(until_empty=True)
+    print(task.result(timeout=1))

@@ -98,7 +98,7 @@ def _make(venv: Path, base_python: str) -> None:
 def _install_dependencies(venv: Path, base_python: str) -> None:
     half_made = not _read(venv, DEPENDENCIES_STAMP)
     if half_made or not version_of(python_of(venv)):
-        _say(f"making {venv.name} with {base_python}: once, well under a minute")
+        _say(f"making {venv.name} with {base_python}: once, about half a minute without a word")
         shutil.rmtree(venv, ignore_errors=True)
     else:
         _say(f"bringing {venv.name} up to {LOCK.name}")

@@ -30,7 +30,7 @@ from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.names import check_schema
 from wherry.domain.options import check_integer
 from wherry.dsn import check_text, read_dsn
-from wherry.errors import ConfigError, DSNMissing
+from wherry.errors import ConfigError, DSNMissing, MigrationError
 from wherry.migrations import migrate
 from wherry.tasks.task import AMBIENT
 from wherry.transport import pool, pool_blocking
@@ -88,7 +88,14 @@ class Process:
                 else:
                     self._embedded = embedded.acquire(home)
                     self._real_dsn = self._embedded.dsn
-                    migrate(self._real_dsn, schema=self.schema)
+                    try:
+                        migrate(self._real_dsn, schema=self.schema)
+                    except MigrationError as error:
+                        error.add_note(
+                            f"This is the embedded database in {self._embedded.home}: if nothing in"
+                            " it matters, stop what uses it and remove that folder."
+                        )
+                        raise
             return self._real_dsn
 
     @dsn.setter

@@ -98,6 +98,8 @@ def _tell(ctx: click.Context, error: Exception, text: str) -> None:
         print_error("".join(traceback.format_exception(error)).rstrip())
     if isinstance(error, errors.DSNMissing):
         text += "; or name one with --dsn"
+    for note in getattr(error, "__notes__", ()):
+        text += f"\n{note}"
     print_error(f"Error: {plain(text, lines=True)}")
 
 

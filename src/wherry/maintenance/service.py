@@ -121,7 +121,7 @@ class Maintenance:
             if isinstance(answer, Reaped) and answer:
                 self._promote_at = 0.0
                 log.warning(
-                    "took back %d tasks of workers that were lost: %d will be retried, %d are dead",
+                    "taken back from lost workers: %d tasks (to be retried: %d, dead: %d)",
                     len(answer),
                     len(answer.queued),
                     len(answer.dead),

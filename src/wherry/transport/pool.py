@@ -33,8 +33,9 @@ class PoolTransport:
     def __init__(self, dsn: str, *, schema: str, settings: PoolSettings) -> None:
         self.schema = schema
         self.settings = settings
+        self._text = connection_text(dsn, name="wherry app", settings=settings)
         self._pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
-            connection_text(dsn, name="wherry app", settings=settings),
+            self._text,
             name=quiet_pool(),
             connection_class=AsyncConnection,
             kwargs={"autocommit": True, "prepare_threshold": 2},
@@ -80,7 +81,7 @@ class PoolTransport:
         try:
             connection = await self._pool.getconn()
         except PoolTimeout as error:
-            raise self._no_connection() from error
+            raise await self._no_connection() from error
         try:
             if not command.atomic:
                 return await arun(connection, command, schema=self.schema)
@@ -94,11 +95,21 @@ class PoolTransport:
         finally:
             await self._pool.putconn(connection)
 
-    def _no_connection(self) -> Unavailable:
+    async def _no_connection(self) -> Unavailable:
         waited: timedelta = self.settings.acquire_timeout
         stats = self._pool.get_stats()
         if stats.get("pool_size", 0) >= self.settings.size and not stats.get("connections_errors"):
             return PoolExhausted(size=self.settings.size, waited=waited)
         return Unavailable(
             f"no connection to the database could be made in {waited.total_seconds():g} s"
+            f"{await self._why_not()}"
         )
+
+    async def _why_not(self) -> str:
+        """Ask once more, for the reason: the pool does not keep it."""
+        try:
+            connection = await AsyncConnection.connect(self._text, connect_timeout=2)
+        except psycopg.Error as error:
+            return f": {' '.join(str(error).split())}"
+        await connection.close()
+        return ""

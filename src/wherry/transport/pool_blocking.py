@@ -34,8 +34,9 @@ class PoolTransport:
     def __init__(self, dsn: str, *, schema: str, settings: PoolSettings) -> None:
         self.schema = schema
         self.settings = settings
+        self._text = connection_text(dsn, name="wherry app", settings=settings)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
-            connection_text(dsn, name="wherry app", settings=settings),
+            self._text,
             name=quiet_pool(),
             connection_class=Connection,
             kwargs={"autocommit": True, "prepare_threshold": 2},
@@ -102,4 +103,14 @@ class PoolTransport:
             return PoolExhausted(size=self.settings.size, waited=waited)
         return Unavailable(
             f"no connection to the database could be made in {waited.total_seconds():g} s"
+            f"{self._why_not()}"
         )
+
+    def _why_not(self) -> str:
+        """Ask once more, for the reason: the pool does not keep it."""
+        try:
+            connection = Connection.connect(self._text, connect_timeout=2)
+        except psycopg.Error as error:
+            return f": {' '.join(str(error).split())}"
+        connection.close()
+        return ""

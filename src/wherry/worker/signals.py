@@ -40,7 +40,8 @@ def handled(
         now = monotonic()
         if first_at is None:
             first_at = now
-            log.info("%s received: finishing what is running", number.name)
+            # A warning, so that it is seen without any logging set up: Ctrl-C must not seem lost.
+            log.warning("%s received: finishing what is running; again to hurry", number.name)
             stop()
         elif now - first_at > _SAME_WITHIN:
             log.warning("%s received again: interrupting what is running", number.name)

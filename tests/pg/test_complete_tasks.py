@@ -129,6 +129,7 @@ def test_a_late_complete_changes_nothing_after_the_same_worker_leased_the_task_a
 def test_a_late_complete_does_not_change_what_the_next_holder_stored(
     session: Session, clock: Clock
 ) -> None:
+    """DBL-07: The first end of a task stands."""
     [stale] = leased(session)
     clock.advance(seconds=31)
     session.reap()

@@ -195,6 +195,7 @@ def test_none_at_all_are_no_trouble(session: Session) -> None:
 def test_an_enqueue_sent_again_with_its_ids_is_the_same_tasks(
     session: Session, resend: str, key: str | None
 ) -> None:
+    """IDM-12: Ids drawn ahead make a second sending the same tasks."""
     ids = tuple(session.call(DrawTaskIds(2)))
     command = EnqueueTasks((spec(key=key), spec()), ids=ids)
     first = session.call(command)

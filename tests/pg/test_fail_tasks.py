@@ -169,6 +169,7 @@ def test_a_failure_after_the_lease_ran_out_is_refused_before_any_reaper_pass(
 
 
 def test_a_zombies_failure_does_not_revive_a_dead_task(session: Session, clock: Clock) -> None:
+    """DBL-06: A write with an old lease has no effect, whatever it reports."""
     [stale] = leased(session, max_attempts=2)
     clock.advance(seconds=31)
     session.reap()

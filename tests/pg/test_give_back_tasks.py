@@ -45,6 +45,7 @@ def test_the_attempt_is_not_counted_and_the_token_kept(session: Session, verdict
 
 
 def test_nothing_of_the_attempt_stays(session: Session, clock: Clock, verdict: str) -> None:
+    """DBL-14: What is given back carries nothing of its attempt along."""
     [lease] = leased(session)
     give_back(session, verdict, lease)
     clock.advance(seconds=61)

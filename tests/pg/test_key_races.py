@@ -122,6 +122,7 @@ def test_twenty_concurrent_transactions_some_rolled_back_give_one_id(
 def test_a_waiting_enqueuer_is_bounded_by_its_own_lock_timeout(
     session: Session, other: Session, door: Door
 ) -> None:
+    """IDM-09: A hot key holds up nobody but those who want it."""
     other.begin()
     door(other, key="hot")
     session.rows("set lock_timeout = '20ms'")

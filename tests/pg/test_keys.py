@@ -231,6 +231,7 @@ def test_the_same_key_twice_in_one_call_is_one_task_reported_twice(session: Sess
 def test_a_call_mixes_new_known_ended_and_free_keys_in_its_order(
     session: Session, clock: Clock
 ) -> None:
+    """IDM-08: One answer for each task of a batch, in order."""
     free = session.enqueue(key="free", key_ttl=0)
     end(session, clock, "complete")
     ended = session.enqueue(key="ended")

@@ -254,6 +254,7 @@ def test_a_lease_that_is_rolled_back_never_was(session: Session) -> None:
 def test_eight_sessions_never_lease_the_same_task(
     session: Session, open_session: OpenSession, start: Callable[..., Future[Any]]
 ) -> None:
+    """DBL-13: Each task is leased once."""
     session.enqueue_many(*(spec() for _ in range(500)))
     sessions = [open_session() for _ in range(8)]
 

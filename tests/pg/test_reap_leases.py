@@ -242,6 +242,7 @@ def test_an_attempt_that_stands_in_the_history_already_stops_no_pass(
     session: Session, clock: Clock
 ) -> None:
     # After an asynchronous failover a token may repeat.
+    """DBL-12: No row that is odd keeps the others from their recovery."""
     one, two = leased(session, 2)
     session.rows(
         "insert into wherry.attempt (task_id, queue, token, attempt, ended_at, outcome)"

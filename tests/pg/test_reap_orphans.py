@@ -28,6 +28,7 @@ def leased(session: Session, n: int = 1, **options: Any) -> list[Lease]:
     ],
 )
 def test_an_orphan_is_retried_and_its_old_holder_refused(session: Session, by_hand: str) -> None:
+    """LOST-03: What no row vouches for is found, too."""
     [lease] = leased(session)
     session.rows(by_hand)
 

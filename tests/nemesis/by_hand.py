@@ -18,14 +18,15 @@ import psycopg
 import wherry
 from tests.nemesis import history
 from tests.nemesis.player import is_ending, leaving, play
-from tests.nemesis.tasks import app, fence
+from tests.nemesis.tasks import REAP_SECONDS, app, fence
 from wherry import Lease
 
 THREADS = 4
 QUEUE = "hand"
 # Of all threads: two of them then report the same lease at once.
 EARLIER_KEPT = 60
-VERBS = ("complete", "fail", "snooze", "release", "complete in a transaction")
+IN_A_TRANSACTION = "complete in a transaction"
+VERBS = ("complete", "fail", "snooze", "release", IN_A_TRANSACTION)
 
 
 class Hand:
@@ -74,6 +75,8 @@ class Hand:
                 # Until just before, or just after, the lease runs out.
                 time.sleep(max(0.0, lease.remaining + self._rng.uniform(-0.05, 0.15)))
                 self.report(lease, self._rng.choice(VERBS))
+            elif luck < 0.86:
+                self.report(lease, IN_A_TRANSACTION, outlive=True)
             earlier_ones = list(self._earlier)
             for earlier in (self._rng.choice(earlier_ones), self._rng.choice(earlier_ones[-8:])):
                 if self._rng.random() < 0.4:
@@ -98,8 +101,8 @@ class Hand:
         with history.mine().asking("beat", fences=[fence(lease) for lease in leases]) as asking:
             asking.told(answers=app.heartbeat(leases, lease_for=self._rng.uniform(0.2, 1.0)))
 
-    def report(self, lease: Lease, verb: str) -> None:
-        """Report one lease."""
+    def report(self, lease: Lease, verb: str, *, outlive: bool = False) -> None:
+        """Report one lease; *outlive*: hold the transaction until it is over, then roll back."""
         with history.mine().asking("report", verb=verb, fence=fence(lease)) as asking:
             match verb:
                 case "complete":
@@ -111,17 +114,19 @@ class Hand:
                 case "release":
                     answer = app.release(lease)
                 case _:
-                    self.complete_in_transaction(lease, asking)
+                    self.complete_in_transaction(lease, asking, outlive=outlive)
                     return
             asking.told(answer=answer)
 
-    def complete_in_transaction(self, lease: Lease, asking: history.Asking) -> None:
+    def complete_in_transaction(
+        self, lease: Lease, asking: history.Asking, *, outlive: bool
+    ) -> None:
         """Complete together with an effect, or roll both back."""
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(
                 app.dsn, application_name="hand in a transaction", connect_timeout=5
             )
-        connection, commit = self._connection, self._rng.random() < 0.7
+        connection, commit = self._connection, not outlive and self._rng.random() < 0.7
         try:
             connection.execute(
                 "insert into bank.transfer (task_id, token, lease_id, source, target, amount)"
@@ -134,8 +139,12 @@ class Hand:
                 connection.rollback()
                 asking.told(answer="lost")
                 return
-            # Others meet a locked row.
-            time.sleep(self._rng.uniform(0.0, 0.3))
+            # Others meet a locked row, a reaper too.
+            time.sleep(
+                max(0.0, lease.remaining) + REAP_SECONDS * 2
+                if outlive
+                else self._rng.uniform(0.0, 0.3)
+            )
             if commit:
                 connection.commit()
                 asking.told(answer="done")

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from unittest import mock
 
 from wherry.transport import render
@@ -117,11 +115,10 @@ def apply() -> None:
         mock.patch.dict("wherry.transport.connect._OPTIONS", synchronous_commit="off").start()
         return
     mutant = MUTANTS[name]
-    read: Callable[[str], str] = vars(render)["source"]
+    source = render.source
 
-    @lru_cache(maxsize=256)
     def changed(statement: str) -> str:
-        text = read(statement)
+        text = source(statement)
         return mutate(text, mutant) if statement == mutant.statement else text
 
     mock.patch("wherry.transport.render.source", changed).start()

@@ -58,8 +58,8 @@ class Producer:
 
     def run(self) -> None:
         """Ask for one thing after the other until the run ends."""
-        acts: list[tuple[Callable[[], None], int]] = [
-            (self.one, 30), (self.bank, 14), (self.rough, 2), (self.slow, 8), (self.chores, 9),
+        acts: list[tuple[Callable[[], None], float]] = [
+            (self.one, 30), (self.bank, 14), (self.rough, 0.6), (self.slow, 8), (self.chores, 9),
             (self.bulk, 3), (self.by_sql, 4), (self.rolled_back, 4), (self.storm, 12),
             (self.cancel, 8), (self.requeue, 3), (self.look, 3),
         ]  # fmt: skip

@@ -13,6 +13,9 @@ from itertools import pairwise
 from tests.nemesis.evidence import Evidence, Wish
 from tests.nemesis.lives import Life
 
+# From the entry of a step to its commit, which a crash or an open transaction may hold up.
+COMMIT_SECONDS = 3.0
+
 
 def acknowledged_is_there(evidence: Evidence) -> Iterator[str]:
     """W1: a task whose id was told is in the database, as it was asked for, until purged."""
@@ -117,6 +120,18 @@ def keys_do_not_overlap(evidence: Evidence) -> Iterator[str]:
                 yield f"key {key} had the tasks {one} and {other} at once"
 
 
+def free_keys_are_given(evidence: Evidence) -> Iterator[str]:
+    """K1: a key that is kept for no time is free once its task has ended."""
+    for wish in evidence.wishes():
+        if wish.created is not False or wish.task.get("key_ttl") != 0.0 or wish.id is None:
+            continue
+        life = evidence.lives.get(wish.id)
+        if life is None or life.steps[-1].kind != "ended":
+            continue
+        if life.steps[-1].at + COMMIT_SECONDS < wish.call.asked_at:
+            yield f"the key was still taken at {wish.call.asked_at} for {wish.call.who} by\n{life}"
+
+
 def _spans(life: Life) -> Iterator[tuple[float, float, int]]:
     """Return when a task was live: from entry to entry, which the key's row lock orders."""
     start: float | None = None
@@ -137,5 +152,6 @@ PROMISES: dict[str, Callable[[Evidence], Iterator[str]]] = {
     "W4 no phantoms": no_phantoms,
     "K1 one key is one task": one_key_is_one_task,
     "K1 created once": created_once,
+    "K1 free keys are given": free_keys_are_given,
     "K2 keys do not overlap": keys_do_not_overlap,
 }

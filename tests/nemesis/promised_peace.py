@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from tests.nemesis.evidence import Evidence
-from tests.nemesis.tasks import TAKEN_ALONG
+from tests.nemesis.tasks import TAKEN_ALONG, UNREACHABLE
 
-# A process that is started while the server is down may say so and end.
+# Until it has begun to work a process may end for reasons that are none later.
 START_SECONDS = 15.0
 KILLED = -9
 DISMISSED = -15
@@ -31,8 +31,8 @@ def nobody_fails(evidence: Evidence) -> Iterator[str]:
     for ended in evidence.ended:
         expected = {0, TAKEN_ALONG} | ({KILLED} if ended.killed else set())
         if ended.seconds < START_SECONDS:
-            # Dismissed before it could hear it, or started while the server was down.
-            expected |= {DISMISSED, 1}
+            # Started while the server was down, or dismissed before it could hear it.
+            expected |= {UNREACHABLE, DISMISSED}
         if ended.code not in expected:
             yield f"{ended.name} ended with {ended.code} after {ended.seconds:.1f} s"
     for note in evidence.noted("failed"):

@@ -17,9 +17,11 @@ import psycopg
 import wherry
 from tests.nemesis import history
 
-# How a worker ends that was taken along by its task.
+# How a worker ends that was taken along by its task, or started while the server was down.
 TAKEN_ALONG = 66
+UNREACHABLE = 67
 LEASE_SECONDS = 2.0
+REAP_SECONDS = 0.5
 ACCOUNTS = 10
 # Whoever is a victim of faults and not of its own doing must not run out of attempts.
 MANY = 500

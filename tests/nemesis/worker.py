@@ -16,7 +16,7 @@ from unittest import mock
 
 import wherry
 from tests.nemesis import history, mutants
-from tests.nemesis.tasks import LEASE_SECONDS, QUEUES, app, fence
+from tests.nemesis.tasks import LEASE_SECONDS, QUEUES, REAP_SECONDS, UNREACHABLE, app, fence
 from wherry.app.work import run_worker, worker_settings
 from wherry.domain.lease import Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
@@ -58,7 +58,7 @@ async def work(name: str) -> int:
     """Work until a signal says to stop; returns the exit code."""
     settings = replace(
         worker_settings(concurrency=8, lease_for=LEASE_SECONDS, shutdown_timeout=5.0, listen=True),
-        reap_every=timedelta(seconds=0.5),
+        reap_every=timedelta(seconds=REAP_SECONDS),
     )
     try:
         summary = await run_worker(app, queues=QUEUES, settings=settings, name=name, signals=True)
@@ -80,7 +80,7 @@ def main() -> int:
     except wherry.Unavailable as error:
         # Started while the server was down: said in a line, and whoever started it does so again.
         print(error, file=sys.stderr)
-        return 1
+        return UNREACHABLE
     except Exception:
         history.mine().note("failed", text=traceback.format_exc())
         return 1

@@ -71,6 +71,11 @@ def is_trouble(error: BaseException) -> bool:
     return isinstance(error, psycopg.Error | WherryError | OSError)
 
 
+def one_line(error: BaseException) -> str:
+    """Return the error's text on one line: libpq's go over three, with advice for nobody here."""
+    return " ".join(str(error).split())
+
+
 def translated(error: BaseException, *, schema: str) -> WherryError | None:
     """The exception that our callers should see instead of the driver's, or None to let it be."""
     if isinstance(error, errors.ReadOnlySqlTransaction):
@@ -81,5 +86,5 @@ def translated(error: BaseException, *, schema: str) -> WherryError | None:
     if isinstance(error, _NO_SCHEMA) and schema in str(error):
         return SchemaMissing(schema)
     if fault_of(error) is Fault.LOST:
-        return Unavailable(f"the database is out of reach: {str(error).strip()}")
+        return Unavailable(f"the database is out of reach: {one_line(error)}")
     return None

@@ -20,6 +20,7 @@ from wherry.domain.names import quote_identifier
 from wherry.transport.base import arun
 from wherry.transport.bounded import AsyncReserved
 from wherry.transport.connect import connection_text
+from wherry.transport.faults import one_line
 from wherry.transport.patience import Patience
 
 log = logging.getLogger("wherry.worker")
@@ -62,7 +63,9 @@ class Listener:
                     await self._listen(connection)
             except (psycopg.Error, OSError, TimeoutError) as error:
                 if patience.may_complain():
-                    log.warning("not listening, polling instead until it is back: %s", error)
+                    log.warning(
+                        "not listening, polling instead until it is back: %s", one_line(error)
+                    )
             finally:
                 self.alive = False
             await asyncio.sleep(patience.next_pause())

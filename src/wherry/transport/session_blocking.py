@@ -19,7 +19,7 @@ from wherry.errors import Unavailable
 from wherry.transport.base import run
 from wherry.transport.bounded import ANSWER_SECONDS, Reserved
 from wherry.transport.connect import connection_text
-from wherry.transport.faults import Fault, fault_of, translated
+from wherry.transport.faults import Fault, fault_of, one_line, translated
 
 R = TypeVar("R")
 
@@ -63,7 +63,7 @@ class SessionTransport:
                     if fault_of(error) is not Fault.TRANSIENT:
                         raise (translated(error, schema=self.schema) or error) from error
                     if tries == _TRIES:
-                        raise Unavailable(f"tried {_TRIES} times: {str(error).strip()}") from error
+                        raise Unavailable(f"tried {_TRIES} times: {one_line(error)}") from error
 
     def connection(self) -> Reserved:
         """Return the open connection, making it if need be."""

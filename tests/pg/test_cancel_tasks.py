@@ -60,6 +60,44 @@ def test_a_leased_task_is_only_marked_and_its_complete_still_wins(session: Sessi
     assert session.task(lease.id).state is State.SUCCEEDED
 
 
+@pytest.mark.parametrize("end", ["fail", "release", "snooze", "lose"])
+def test_the_reason_of_a_request_is_the_reason_of_the_end(
+    session: Session, clock: Clock, end: str
+) -> None:
+    session.enqueue()
+    lease = session.lease_one()
+    session.cancel(lease.id, reason="ordered twice")
+    session.cancel(lease.id, reason="a later reason")
+
+    match end:
+        case "fail":
+            session.fail(lease, verdict="cancel", reason="as I was asked to")
+        case "release":
+            session.release(lease)
+        case "snooze":
+            session.snooze(lease)
+        case _:
+            clock.advance(seconds=31)
+            session.reap()
+
+    task = session.task(lease.id)
+    assert (task.state, task.reason) == (State.CANCELED, "ordered twice")
+
+
+def test_the_reason_of_an_old_request_is_forgotten_by_a_requeue(session: Session) -> None:
+    session.enqueue()
+    lease = session.lease_one()
+    session.cancel(lease.id, reason="ordered twice")
+    session.fail(lease)
+    session.requeue(lease.id)
+    again = session.lease_one()
+    session.cancel(again.id)
+
+    session.fail(again)
+
+    assert session.task(lease.id).reason == "canceled while it ran"
+
+
 def test_a_second_request_keeps_the_moment_of_the_first(session: Session, clock: Clock) -> None:
     session.enqueue()
     lease = session.lease_one()

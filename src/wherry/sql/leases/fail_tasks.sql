@@ -23,7 +23,9 @@ mine as materialized (
     select live.id, live.queue, live.token, live.leased_at, asked.ord, asked.error_type, asked.message,
            asked.traceback, live.attempts as next_attempts, live.lease_id as settled_by, held.worker, null::json as result,
            coalesce(asked.error_type || ': ' || asked.message, asked.error_type, asked.message, live.last_error) as last_error,
-           case when live.cancel_requested_at is not null then 'canceled while it ran' else asked.reason end as reason,
+           case when live.cancel_requested_at is not null then coalesce(live.cancel_reason, 'canceled while it ran')
+                else asked.reason
+                 end as reason,
            case when live.cancel_requested_at is not null or asked.verdict = 'cancel' then 'canceled'
                 when asked.verdict = 'fail' then 'failed'
                 when live.attempts >= live.max_attempts then 'dead'

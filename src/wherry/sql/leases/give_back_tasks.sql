@@ -17,7 +17,7 @@ with asked as materialized (
 mine as materialized (
     select live.id, live.queue, live.token, asked.ord, asked.verdict, live.lease_id as settled_by, held.worker,
            null::json as result, live.last_error,
-           case when live.cancel_requested_at is not null then 'canceled while it ran'
+           case when live.cancel_requested_at is not null then coalesce(live.cancel_reason, 'canceled while it ran')
                 when asked.verdict = 'snooze' then 'snoozed too often'
                 else 'released too often'
                  end as reason,

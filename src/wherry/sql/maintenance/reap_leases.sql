@@ -25,7 +25,8 @@ mine as materialized (
            live.attempts as next_attempts, picked.worker,
            -- What the lost worker still reports must not look as if it had been settled by itself.
            null::uuid as settled_by,
-           case when live.cancel_requested_at is not null then 'canceled while it ran' end as reason,
+           case when live.cancel_requested_at is not null then coalesce(live.cancel_reason, 'canceled while it ran')
+                 end as reason,
            null::json as result, 'LeaseExpired: worker ' || picked.worker || ' was lost' as last_error,
            case when live.cancel_requested_at is not null then 'canceled'
                 when live.attempts >= live.max_attempts then 'dead'

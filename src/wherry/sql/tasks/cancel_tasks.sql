@@ -15,7 +15,9 @@ with mine as materialized (
 ),
 asked as (
     update wherry.live
-       set cancel_requested_at = coalesce(live.cancel_requested_at, wherry.now())
+       set cancel_requested_at = coalesce(live.cancel_requested_at, wherry.now()),
+           -- The first one to ask says why.
+           cancel_reason = case when live.cancel_requested_at is null then :reason::text else live.cancel_reason end
       from mine
      where live.id = any (:ids::bigint[])
        and live.id = mine.id

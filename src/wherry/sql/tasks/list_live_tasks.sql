@@ -9,7 +9,7 @@ select live.id, live.queue, live.type, live.payload::text as payload_text,
        live.max_attempts, live.token, live.run_after, live.created_at, live.leased_at as started_at,
        null::timestamptz as finished_at, lease.worker, lease.expires_at as lease_expires_at, live.key,
        live.tags, live.headers::text as headers_text, live.retry::text as retry_text, live.timeout_seconds,
-       null::text as result_text, null::text as reason, live.last_error as error, live.cancel_requested_at
+       null::text as result_text, live.cancel_reason as reason, live.last_error as error, live.cancel_requested_at
   from wherry.live
   left join lateral (
        select l.worker, l.expires_at

@@ -172,7 +172,7 @@ def torture(*, seconds: float, seed: int, mutant: str | None = None) -> Verdict:
     missed = [] if mutant else coverage.missed(seen)
     verdict = Verdict(seed, seconds, mutant, broken, missed, seen, len(evidence.lives))
     (stage.folder / "server.log").write_text(evidence.server_log)
-    if verdict.is_clean or mutant:
+    if mutant or not verdict.broken:
         shutil.rmtree(stage.folder)
     else:
         verdict.broken.setdefault("(histories)", []).append(str(stage.folder))

@@ -53,8 +53,8 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "release": (GiveBackTasks,),
     "reap": (
         MakeDays,
-        ReapLeases,
         ReapOrphans,
+        ReapLeases,
         UnparkTasks,
         DiscardTasks,
         DropPastDays,

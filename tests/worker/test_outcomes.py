@@ -209,9 +209,9 @@ async def test_parents_that_wait_for_their_children_in_all_slots_are_warned(
 ) -> None:
     """HND-11: the wait has an end, and then the children run."""
 
-    @app.task(name="child")
-    async def child() -> None:
-        pass
+    @app.task(name="child", store_result=True)
+    async def child() -> int:
+        return 1
 
     @app.task(name="parent", max_attempts=1)
     async def parent() -> None:
@@ -226,8 +226,9 @@ async def test_parents_that_wait_for_their_children_in_all_slots_are_warned(
         tasks = await all_finished(app, parents)
         done = await all_finished(app, children)
 
-    assert {task.state for task in tasks} == {State.DEAD}
-    assert {task.history[0].error_type for task in tasks} == {"TimeoutError"}
+    # Until the first of them has given up, nothing moves; its slot may then save the others.
+    given_up = [task for task in tasks if task.state is State.DEAD]
+    assert {task.history[0].error_type for task in given_up} == {"TimeoutError"}
     assert {task.state for task in done} == {State.SUCCEEDED}
     assert "holds a slot meanwhile" in caplog.text
 

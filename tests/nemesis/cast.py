@@ -20,17 +20,18 @@ from tests.nemesis import history, mutants, player
 from wherry.config import DSN_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = {"worker": "worker", "producer": "producer", "hand": "by_hand"}
+MODULES = {"worker": "worker", "producer": "producer", "hasty": "hasty", "hand": "by_hand"}
 
 
 @dataclass(slots=True)
 class Ended:
-    """How one life of a process ended, and whether we had it killed."""
+    """How one life of a process ended, and what was done to it."""
 
     name: str
     code: int
     seconds: float
     killed: bool
+    dismissed: bool
 
 
 @dataclass(slots=True)
@@ -43,11 +44,17 @@ class Actor:
     began_at: float = 0.0
     resume_at: float | None = None
     killed: bool = False
+    dismissed: bool = False
 
     @property
     def role(self) -> str:
-        """Worker, producer or hand."""
+        """Return what it is: worker, producer, hasty or hand."""
         return self.name.partition("-")[0]
+
+    @property
+    def on_wire(self) -> bool:
+        """Whether its replies can be lost: those of all who enqueue, and of one worker."""
+        return self.role in ("producer", "hasty") or self.name == "worker-2"
 
     @property
     def pid(self) -> int:
@@ -67,6 +74,7 @@ class Cast:
 
     folder: Path
     dsn: str
+    wire_dsn: str
     seed: int
     mutant: str | None
     actors: list[Actor]
@@ -76,7 +84,8 @@ class Cast:
         """Start these, in a new life."""
         for actor in actors:
             actor.life += 1
-            actor.began_at, actor.resume_at, actor.killed = time.monotonic(), None, False
+            actor.began_at, actor.resume_at = time.monotonic(), None
+            actor.killed = actor.dismissed = False
             life = f"{actor.name}.{actor.life}"
             with (self.folder / f"{life}.log").open("wb") as log:
                 actor.process = subprocess.Popen(
@@ -84,7 +93,7 @@ class Cast:
                     cwd=ROOT,
                     env={
                         **os.environ,
-                        DSN_VARIABLE: self.dsn,
+                        DSN_VARIABLE: self.wire_dsn if actor.on_wire else self.dsn,
                         history.FOLDER_VARIABLE: str(self.folder),
                         history.NAME_VARIABLE: life,
                         player.SEED_VARIABLE: f"{self.seed}/{life}",
@@ -111,7 +120,7 @@ class Cast:
             if code is not None:
                 lived = time.monotonic() - actor.began_at
                 life = f"{actor.name}.{actor.life}"
-                self.ended.append(Ended(life, code, lived, actor.killed))
+                self.ended.append(Ended(life, code, lived, actor.killed, actor.dismissed))
                 actor.process = None
 
     def of(self, *roles: str) -> list[Actor]:
@@ -136,14 +145,14 @@ class Cast:
     def tell_of_end(self) -> None:
         """Let all who act on their own know that the run is coming to its end."""
         (self.folder / player.ENDING).touch()
-        for actor in self.of("producer", "hand"):
+        for actor in self.of("producer", "hasty", "hand"):
             self.resume(actor)
 
-    def dismiss(self, *roles: str) -> None:
-        """Send SIGTERM to all of these roles."""
-        for actor in self.of(*roles):
-            self.resume(actor)
-            self._send(actor, signal.SIGTERM)
+    def dismiss(self, actor: Actor) -> None:
+        """Ask a process to end."""
+        actor.dismissed = True
+        self.resume(actor)
+        self._send(actor, signal.SIGTERM)
 
     def wait(self, *roles: str, seconds: float) -> list[str]:
         """Wait for these to end; returns those that did not, which are killed then."""
@@ -172,7 +181,8 @@ class Cast:
 
 
 def roles(*, workers: int, producers: int) -> Iterator[Actor]:
-    """Return the actors of a run; there is one client that works by hand."""
+    """Return the actors of a run; of the clients that misbehave there is one each."""
     yield from (Actor(f"worker-{n}") for n in range(1, workers + 1))
     yield from (Actor(f"producer-{n}") for n in range(1, producers + 1))
+    yield Actor("hasty-1")
     yield Actor("hand-1")

@@ -10,11 +10,15 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, LiteralString
+
+import psycopg
 
 from tests.nemesis.cast import Actor, Cast
 from tests.nemesis.history import History
 from tests.nemesis.server import Server
 from tests.nemesis.tasks import LEASE_SECONDS
+from tests.nemesis.wire import Wire
 
 ROUND_SECONDS = 20.0
 # How often each happens in a round. The embedded server is given up when it dies six times a
@@ -22,6 +26,7 @@ ROUND_SECONDS = 20.0
 EACH_ROUND = {
     "kill a worker": 2,
     "pause a worker": 3,
+    "dismiss a worker": 1,
     "kill a producer": 2,
     "pause a producer": 1,
     "kill the hand": 1,
@@ -29,7 +34,10 @@ EACH_ROUND = {
     "terminate backends": 3,
     "kill a backend": 1,
     "restart the server": 1,
+    "lock a table": 1,
+    "lose replies": 3,
 }
+TABLES: tuple[LiteralString, ...] = ("live", "lease", "key", "finished")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,7 @@ class Nemesis:
         faults: list[Fault],
         cast: Cast,
         server: Server,
+        wire: Wire,
         rng: random.Random,
         history: History,
     ) -> None:
@@ -71,20 +80,40 @@ class Nemesis:
         self._history = history
         self._cast = cast
         self._server = server
+        self._wire = wire
         self._rng = rng
+        self._locks: list[tuple[float, psycopg.Connection[Any]]] = []
         self.done: Counter[str] = Counter()
 
     def act(self, *, now: float) -> None:
         """Do what is due *now* seconds after the start; a fault that hits nobody stays due."""
+        self.unlock(now=now)
         for fault in [fault for fault in self.due if fault.at <= now]:
-            hit = self._do(fault.kind)
+            hit = self._do(fault.kind, now)
             if hit:
                 self._history.note("fault", kind=fault.kind)
                 self.done[fault.kind] += hit
                 self.due.remove(fault)
 
-    def _do(self, kind: str) -> int:
+    def unlock(self, *, now: float) -> None:
+        """Let go of the tables whose time is over."""
+        for lock in [lock for lock in self._locks if lock[0] <= now]:
+            lock[1].close()
+            self._locks.remove(lock)
+
+    def _do(self, kind: str, now: float) -> int:
         match kind.split():
+            case ["lock", *_]:
+                locked = self._server.lock(self._rng.choice(TABLES))
+                if locked is None:
+                    return 0
+                self._locks.append((now + self._rng.uniform(0.3, 1.2) * LEASE_SECONDS, locked))
+                return 1
+            case ["lose", *_]:
+                self._wire.lose_replies(self._rng.uniform(0.05, 0.8))
+                return 1
+            case ["dismiss", _, role]:
+                return self._on_one(role, self._cast.dismiss)
             case ["kill", "a" | "the", "worker" | "producer" | "hand" as role]:
                 return self._on_one(role, self._cast.kill)
             case ["pause", "a" | "the", role]:

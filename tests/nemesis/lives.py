@@ -111,6 +111,11 @@ class Life:
         return None if key is None else str(key)
 
     @property
+    def last(self) -> Step:
+        """The last step that left something behind."""
+        return [step for step in self.steps if step.kind != "resent"][-1]
+
+    @property
     def _row(self) -> Row:
         row = self.steps[0].new or self.steps[0].old
         assert row is not None

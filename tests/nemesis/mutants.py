@@ -95,6 +95,11 @@ MUTANTS = {
             ((r"coalesce\(finished\.key_until, finished\.keep_until\) > wherry\.now\(\)", "true"),),
         ),
         Mutant(
+            "resent_is_not_forgotten",
+            "tasks/forget_resent",
+            ((r":ids::bigint\[\]", "(:ids::bigint[])[2:1]"),),
+        ),
+        Mutant(
             "cancel_ends_leased",
             "tasks/cancel_tasks",
             ((r"case when live\.state <> 'leased' then 'canceled' end", "'canceled'"),),

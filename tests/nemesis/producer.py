@@ -7,7 +7,6 @@ or rolled back.
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
 from collections import deque
@@ -18,6 +17,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from tests.nemesis import history
+from tests.nemesis.asking import Ask, ask_for
 from tests.nemesis.player import is_ending, play
 from tests.nemesis.tasks import ACCOUNTS, LEASE_SECONDS, app
 
@@ -25,25 +25,6 @@ THREADS = 3
 STORM_EVERY_SECONDS = 0.4
 # Keys that are free again as soon as their task has ended, and so are taken over and over.
 WORN_KEYS = 3
-Ask = dict[str, Any]
-
-_nonces = itertools.count(1)
-
-
-def nonce() -> str:
-    """Return a name that no other task has."""
-    return f"{history.mine().name}-{next(_nonces)}"
-
-
-def ask_for(type: str, *, queue: str = "mixed", key: str | None = None, **payload: Any) -> Ask:
-    """Return a task to ask for."""
-    asked: Ask = {
-        "type": f"tests.nemesis.tasks.{type}", "queue": queue,
-        "payload": {"nonce": nonce(), **payload},
-    }  # fmt: skip
-    if key is not None:
-        asked["key"] = key
-    return asked
 
 
 class Producer:
@@ -61,7 +42,7 @@ class Producer:
         acts: list[tuple[Callable[[], None], float]] = [
             (self.one, 30), (self.bank, 14), (self.rough, 0.6), (self.slow, 8), (self.chores, 9),
             (self.bulk, 3), (self.by_sql, 4), (self.rolled_back, 4), (self.storm, 12),
-            (self.cancel, 8), (self.requeue, 3), (self.look, 3),
+            (self.cancel, 8), (self.requeue, 3), (self.purge, 1), (self.look, 3),
         ]  # fmt: skip
         while not is_ending():
             [(act, _)] = self._rng.choices(acts, [weight for _, weight in acts])
@@ -72,7 +53,8 @@ class Producer:
 
     def one(self) -> None:
         """A task of the common kinds, with some priority and delay."""
-        kind = self._rng.choice(("plain", "plain", "flaky", "poison", "hopeless", "snoozing"))
+        kinds = ("plain", "plain", "flaky", "poison", "hopeless", "snoozing", "answer", "overtime")
+        kind = self._rng.choice(kinds)
         payload: Ask = {
             "flaky": {"failures": self._rng.randint(1, 3)},
             "snoozing": {"times": self._rng.randint(1, 4)},
@@ -80,6 +62,7 @@ class Producer:
         options = {
             "priority": self._rng.choice((-5, 0, 0, 5)),
             "delay": self._rng.choice((None, None, 0.2, 1.0)),
+            "ttl": self._rng.choice((None, None, None, 0.3)),
         }
         self.enqueue([ask_for(kind, **payload) | options])
 
@@ -165,16 +148,16 @@ class Producer:
 
     def requeue(self) -> None:
         """Put back a few that have ended."""
-        with history.mine().asking("list") as asking:
-            state = self._rng.choice(("dead", "failed", "canceled", "succeeded"))
-            page = app.list_tasks(state=state, limit=50)
-            asking.told()
-            # What takes workers along does so often enough by itself.
-            ended = [task.id for task in page.tasks if task.queue != "rough"]
-            ids = self._rng.sample(ended, min(2, len(ended)))
-            with history.mine().asking("requeue", ids=ids) as requeuing:
-                answers = app.requeue_many(ids)
-                requeuing.told(answers=[(answer.id, answer.answer) for answer in answers])
+        ids = self._some_that_ended()
+        with history.mine().asking("requeue", ids=ids) as asking:
+            answers = app.requeue_many(ids)
+            asking.told(answers=[(answer.id, answer.answer) for answer in answers])
+
+    def purge(self) -> None:
+        """Delete a few that have ended."""
+        ids = self._some_that_ended()
+        with history.mine().asking("purge", ids=ids) as asking:
+            asking.told(ids=app.purge_many(ids))
 
     def look(self) -> None:
         """Look at one that must be there."""
@@ -223,6 +206,15 @@ class Producer:
                 app.dsn, application_name=history.mine().name, connect_timeout=5
             )
         return self._connection
+
+    def _some_that_ended(self) -> list[int]:
+        with history.mine().asking("list") as asking:
+            state = self._rng.choice(("dead", "failed", "canceled", "succeeded"))
+            page = app.list_tasks(state=state, queue="mixed", limit=50)
+            asking.told()
+            ended = [task.id for task in page.tasks]
+            return self._rng.sample(ended, min(2, len(ended)))
+        return []
 
     def _some_of_recent(self, most: int) -> list[int]:
         recent = list(self._recent)

@@ -27,17 +27,19 @@ def acknowledged_is_there(evidence: Evidence) -> Iterator[str]:
             yield f"task {wish.id} was told to {wish.call.who} and is nowhere: {wish.task}"
         elif wish.created and life.payload != wish.task["payload"]:
             yield f"task {wish.id} was told for {wish.task['payload']}, but it is {life}"
-        elif wish.id not in evidence.states and life.steps[-1].kind != "purged":
+        elif wish.id not in evidence.states and life.last.kind != "purged":
             yield f"task {wish.id} is gone:\n{life}"
     for call in evidence.of("look", "told"):
-        if not call.told["found"]:
-            yield f"task {call.asked['id']} was not found by {call.who} at {call.asked_at}"
+        life = evidence.lives.get(call.asked["id"])
+        purged = life is not None and life.last.kind == "purged"
+        if not call.told["found"] and not purged:
+            yield f"not found by {call.who} at {call.asked_at}: task {call.asked['id']}\n{life}"
 
 
 def tables_agree_with_audit(evidence: Evidence) -> Iterator[str]:
     """W1: what is in the tables is what the last step left there."""
     for life in evidence.lives.values():
-        state = life.steps[-1].state
+        state = life.last.state
         shown = "queued" if state in ("ready", "delayed", "parked") else state
         if evidence.states.get(life.id) != shown:
             yield f"task {life.id} is {evidence.states.get(life.id)} in the tables:\n{life}"
@@ -126,9 +128,9 @@ def free_keys_are_given(evidence: Evidence) -> Iterator[str]:
         if wish.created is not False or wish.task.get("key_ttl") != 0.0 or wish.id is None:
             continue
         life = evidence.lives.get(wish.id)
-        if life is None or life.steps[-1].kind != "ended":
+        if life is None or life.last.kind != "ended":
             continue
-        if life.steps[-1].at + COMMIT_SECONDS < wish.call.asked_at:
+        if life.last.at + COMMIT_SECONDS < wish.call.asked_at:
             yield f"the key was still taken at {wish.call.asked_at} for {wish.call.who} by\n{life}"
 
 

@@ -17,6 +17,8 @@ from wherry.domain.state import FINAL, TRANSITIONS, State
 # From the entry to its commit, and from a commit to the answer: both may be held up by a crash.
 GRACE_SECONDS = 3.0
 ENDED_AS = {"done": "succeeded", "dead": "dead", "failed": "failed", "canceled": "canceled"}
+# What is done only to those of which somebody asked for it.
+ASKED_FOR = {"requeued": "requeue", "purged": "purge"}
 WAITING = ("ready", "delayed", "parked")
 MOST_ATTEMPTS_OF_A_KILLER = 3
 
@@ -50,7 +52,7 @@ def done_once(evidence: Evidence) -> Iterator[str]:
 def lost_is_so(evidence: Evidence) -> Iterator[str]:
     """C1: who completed is told so again, and never that the lease was lost."""
     ends = evidence.ends()
-    last = {life.id: life.steps[-1] for life in evidence.lives.values()}
+    last = {life.id: life.last for life in evidence.lives.values()}
     for report in evidence.reports():
         if report.verb != "complete" or report.answer != "lost":
             continue
@@ -63,7 +65,7 @@ def lost_is_so(evidence: Evidence) -> Iterator[str]:
 
 def only_known_transitions(evidence: Evidence) -> Iterator[str]:
     """C2, W2: a task moves as the state table says, and what has ended only by a requeue."""
-    asked = _asked_ids(evidence, "requeue")
+    asked = {kind: _asked_ids(evidence, verb) for kind, verb in ASKED_FOR.items()}
     for life in evidence.lives.values():
         state: str | None = None
         for step in life.steps:
@@ -71,8 +73,8 @@ def only_known_transitions(evidence: Evidence) -> Iterator[str]:
                 continue
             if step.was != state or not _is_known(step):
                 yield f"from {state}: {step}\n{life}"
-            if step.kind == "requeued" and life.id not in asked:
-                yield f"nobody asked for the requeue {step}\n{life}"
+            if life.id not in asked.get(step.kind, (life.id,)):
+                yield f"nobody asked for {step}\n{life}"
             state = step.state
 
 
@@ -103,11 +105,11 @@ def _as_people_see(state: str | None) -> State:
 def killers_die(evidence: Evidence) -> Iterator[str]:
     """C3: a task whose workers always die is dead after exactly as many attempts as it may have."""
     for life in evidence.lives.values():
-        if life.type != "killer" or life.steps[-1].state != "dead":
+        if life.type != "killer" or life.last.state != "dead":
             continue
-        row = life.steps[-1].new
+        row = life.last.new
         assert row is not None
-        if row["attempts"] != MOST_ATTEMPTS_OF_A_KILLER or not life.steps[-1].is_reap:
+        if row["attempts"] != MOST_ATTEMPTS_OF_A_KILLER or not life.last.is_reap:
             yield f"dead otherwise than by {MOST_ATTEMPTS_OF_A_KILLER} lost workers:\n{life}"
 
 
@@ -134,6 +136,15 @@ def effects_exist_if_done(evidence: Evidence) -> Iterator[str]:
             id_text, token_text, lease_id = nonce.removeprefix("after-").split("-", 2)
             if (int(id_text), int(token_text), lease_id) not in effects:
                 yield f"the task {nonce} follows a transfer that is not there"
+
+
+def results_are_kept(evidence: Evidence) -> Iterator[str]:
+    """C4: what a handler returned is the result of its task."""
+    for life, step in evidence.steps():
+        if life.type != "answer" or step.state != "succeeded" or step.new is None:
+            continue
+        if step.new["result"] != life.payload["nonce"]:
+            yield f"the result is {step.new['result']}: {step}\n{life}"
 
 
 def money_is_kept(evidence: Evidence) -> Iterator[str]:
@@ -197,7 +208,7 @@ def _was_so(life: Life, answer: str, asked_at: float, told_at: float) -> bool:
         case "final":
             return any(step.state in FINAL and step.at <= before for step in life.steps)
         case _:
-            return False
+            return life.last.kind == "purged"
 
 
 def _asked_ids(evidence: Evidence, what: str) -> set[int]:
@@ -212,6 +223,7 @@ PROMISES: dict[str, Callable[[Evidence], Iterator[str]]] = {
     "C3 killers die": killers_die,
     "C4 effects exist if done": effects_exist_if_done,
     "C4 money is kept": money_is_kept,
+    "C4 results are kept": results_are_kept,
     "C6 ends come with history": ends_come_with_history,
     "C7 cancels are heeded": cancels_are_heeded,
     "C7 cancels are told": cancels_are_told,

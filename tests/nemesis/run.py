@@ -6,6 +6,7 @@ failed is repeated with its seed a few times.
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 import tempfile
@@ -24,6 +25,7 @@ from tests.nemesis.evidence import Evidence, gather
 from tests.nemesis.faults import Nemesis, plan
 from tests.nemesis.history import History
 from tests.nemesis.server import OBSERVER, Server
+from tests.nemesis.wire import Wire
 from wherry.migrations import migrate
 
 WORKERS = 3
@@ -87,7 +89,8 @@ class Stage:
                 audit.install(connection)
                 connection.execute(tasks.SCHEMA)
             actors = list(roles(workers=WORKERS, producers=PRODUCERS))
-            self.cast = Cast(self.folder, self.server.dsn, seed, mutant, actors)
+            self.wire = Wire(self.server.dsn, self.server.front)
+            self.cast = Cast(self.folder, self.server.dsn, self.wire.dsn, seed, mutant, actors)
         except BaseException:
             self.server.close()
             raise
@@ -99,6 +102,7 @@ class Stage:
             faults,
             self.cast,
             self.server,
+            self.wire,
             random.Random(f"{self.seed}/victims"),
             History(self.folder, "nemesis"),
         )
@@ -111,6 +115,7 @@ class Stage:
             if now >= seconds and not nemesis.due:
                 break
             time.sleep(TICK_SECONDS)
+        nemesis.unlock(now=math.inf)
         return nemesis.done
 
     def _wait_for_first_words(self) -> None:
@@ -124,14 +129,15 @@ class Stage:
     def settle(self) -> list[str]:
         """Let everything come to an end in good order; returns what does not."""
         self.cast.tell_of_end()
-        late = self.cast.wait("producer", seconds=LEAVE_SECONDS)
+        late = self.cast.wait("producer", "hasty", seconds=LEAVE_SECONDS)
         ends_at = time.monotonic() + DRAIN_SECONDS
         with self.server.connect() as connection:
             while (live := _unsettled(connection)) and time.monotonic() < ends_at:
                 self.cast.revive("worker", "hand")
                 time.sleep(TICK_SECONDS)
             left = [f"O2: after {DRAIN_SECONDS:g} s still {task}" for task in live]
-            self.cast.dismiss("worker", "hand")
+            for actor in self.cast.of("worker", "hand"):
+                self.cast.dismiss(actor)
             late += self.cast.wait("worker", "hand", seconds=LEAVE_SECONDS)
             left += [f"{name} does not end" for name in late]
             left += [f"O4: {what}" for what in _left_over(connection)]
@@ -150,6 +156,7 @@ class Stage:
             )
 
     def __enter__(self) -> Self:
+        self.wire.__enter__()
         return self
 
     def __exit__(
@@ -159,6 +166,7 @@ class Stage:
         trace: TracebackType | None,
     ) -> None:
         self.cast.close()
+        self.wire.__exit__(kind, error, trace)
         self.server.close()
 
 
@@ -169,10 +177,10 @@ def torture(*, seconds: float, seed: int, mutant: str | None = None) -> Verdict:
         evidence = stage.judge(stage.settle(), faults)
     broken = checker.check(evidence)
     seen = coverage.count(evidence)
-    missed = [] if mutant else coverage.missed(seen)
+    missed = [] if mutant else coverage.missed(seen, seconds=seconds)
     verdict = Verdict(seed, seconds, mutant, broken, missed, seen, len(evidence.lives))
     (stage.folder / "server.log").write_text(evidence.server_log)
-    if mutant or not verdict.broken:
+    if mutant or verdict.is_clean:
         shutil.rmtree(stage.folder)
     else:
         verdict.broken.setdefault("(histories)", []).append(str(stage.folder))

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, LiteralString, Self
 
 import psycopg
 
@@ -43,6 +43,9 @@ class Server:
         self._folder.chmod(0o711)
         self._embedded = acquire(self._folder / "home", settings=SETTINGS)
         self.dsn = self._embedded.dsn
+        # For whoever stands in front of the server's socket.
+        self.front = self._folder / "front"
+        self.front.mkdir()
 
     @property
     def log(self) -> str:
@@ -89,6 +92,17 @@ class Server:
             os.kill(int((data / "postmaster.pid").read_text().split("\n")[0]), signal.SIGQUIT)
             return 1
         return 0
+
+    def lock(self, table: LiteralString) -> psycopg.Connection[Any] | None:
+        """Lock a table until the connection is closed; None if the lock was not to be had soon."""
+        connection = self.connect()
+        try:
+            connection.execute("set lock_timeout = '1s'; begin")
+            connection.execute(f"lock table wherry.{table} in access exclusive mode")
+        except psycopg.OperationalError:
+            connection.close()
+            return None
+        return connection
 
     def close(self) -> None:
         """Stop the server, and remove its files."""

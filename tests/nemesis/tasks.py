@@ -83,6 +83,20 @@ async def snoozing(nonce: str, times: int) -> None:
         raise wherry.Snooze(0.05)
 
 
+@app.task(queue="mixed", retry=SOON, max_attempts=MANY, store_result=True)
+async def answer(nonce: str) -> str:
+    """Return what is to be stored as the result."""
+    began(nonce)
+    return nonce
+
+
+@app.task(queue="mixed", retry=SOON, max_attempts=2, timeout=0.3)
+async def overtime(nonce: str) -> None:
+    """Take longer than an attempt may."""
+    began(nonce)
+    await asyncio.sleep(60)
+
+
 @app.task(queue="rough", retry=SOON, max_attempts=3)
 async def killer(nonce: str) -> None:
     """Take the worker along, every time."""

@@ -57,7 +57,13 @@ def note_answers() -> None:
 async def work(name: str) -> int:
     """Work until a signal says to stop; returns the exit code."""
     settings = replace(
-        worker_settings(concurrency=8, lease_for=LEASE_SECONDS, shutdown_timeout=5.0, listen=True),
+        worker_settings(
+            concurrency=8,
+            lease_for=LEASE_SECONDS,
+            shutdown_timeout=5.0,
+            # One of them polls only.
+            listen=name != "worker-1",
+        ),
         reap_every=timedelta(seconds=REAP_SECONDS),
     )
     try:

@@ -1,0 +1,114 @@
+"""An impatient process: `python -m tests.nemesis.hasty`.
+
+Many coroutines share a few connections, and give up on most of what they ask before it is answered.
+
+A call that was given up may have happened or not. Whatever it did, the connection it used must not
+carry it into the next call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from typing import Any
+
+import psycopg
+
+import wherry
+from tests.nemesis import history
+from tests.nemesis.asking import Ask, ask_for
+from tests.nemesis.player import is_ending, play
+from tests.nemesis.tasks import app
+
+COROUTINES = 8
+PATIENCE_SECONDS = (0.001, 0.003, 0.01, 0.03, 10.0)
+
+
+class Hasty:
+    """All coroutines of the process."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._recent: deque[int] = deque(maxlen=50)
+
+    async def run(self) -> None:
+        """Ask until the run ends."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(COROUTINES):
+                group.create_task(self._act())
+        await app.aclose_loop()
+
+    async def _act(self) -> None:
+        acts = (self.enqueue, self.enqueue, self.in_transaction, self.cancel, self.look)
+        while not is_ending():
+            await self._rng.choice(acts)()
+            await asyncio.sleep(self._rng.expovariate(1 / 0.3))
+
+    async def enqueue(self) -> None:
+        """One task, or a few with a key among them."""
+        asked = [ask_for("plain") for _ in range(self._rng.randint(1, 3))]
+        asked[0]["key"] = f"hasty-{self._rng.randint(1, 10_000)}"
+        with history.mine().asking("enqueue_many", tasks=asked) as asking:
+            try:
+                async with asyncio.timeout(self._patience()):
+                    answers = await app.aenqueue_many(asked)
+            except TimeoutError:
+                asking.ends("unknown", error="given up")
+                return
+            asking.told(answers=[(a.id, a.created, a.payload_matches) for a in answers])
+            self._recent.extend(answer.id for answer in answers)
+
+    async def in_transaction(self) -> None:
+        """Enqueue in a transaction that is given up on the way, or not."""
+        asked: Ask = ask_for("plain")
+        with history.mine().asking("enqueue", **asked, commit=True) as asking:
+            connection = await psycopg.AsyncConnection.connect(
+                app.dsn, application_name=history.mine().name, connect_timeout=5
+            )
+            try:
+                async with asyncio.timeout(self._patience()):
+                    async with connection:
+                        answer = await app.aenqueue(
+                            asked["type"], asked["payload"], queue="mixed", tx=connection
+                        )
+            except TimeoutError:
+                asking.ends("unknown", error="given up")
+                return
+            asking.told(id=answer.id, created=answer.created, matches=answer.payload_matches)
+
+    async def cancel(self) -> None:
+        """Cancel some."""
+        ids = self._some()
+        with history.mine().asking("cancel", ids=ids) as asking:
+            answers: list[Any] = []
+            try:
+                async with asyncio.timeout(self._patience()):
+                    answers = await app.acancel_many(ids)
+            except TimeoutError:
+                asking.ends("unknown", error="given up")
+                return
+            asking.told(answers=list(zip(ids, answers, strict=True)))
+
+    async def look(self) -> None:
+        """Look at one that must be there."""
+        for id_ in self._some()[:1]:
+            with history.mine().asking("look", id=id_) as asking:
+                task: wherry.Task | None = None
+                try:
+                    async with asyncio.timeout(self._patience()):
+                        task = await app.aget_task(id_)
+                except TimeoutError:
+                    asking.ends("unknown", error="given up")
+                    return
+                asking.told(found=task is not None)
+
+    def _some(self) -> list[int]:
+        return self._rng.sample(list(self._recent), min(3, len(self._recent)))
+
+    def _patience(self) -> float:
+        return self._rng.choice(PATIENCE_SECONDS)
+
+
+if __name__ == "__main__":
+    play(lambda rng: asyncio.run(Hasty(rng).run()), threads=1)

@@ -79,6 +79,8 @@ class Cast:
     mutant: str | None
     actors: list[Actor]
     ended: list[Ended] = field(default_factory=list)
+    # The standard input of all: it ends when we do, however we end (see player.py).
+    lifeline: tuple[int, int] = field(default_factory=os.pipe)
 
     def start(self, actors: Iterable[Actor]) -> None:
         """Start these, in a new life."""
@@ -99,7 +101,7 @@ class Cast:
                         player.SEED_VARIABLE: f"{self.seed}/{life}",
                         mutants.VARIABLE: self.mutant or "",
                     },
-                    stdin=subprocess.DEVNULL,
+                    stdin=self.lifeline[0],
                     stdout=log,
                     stderr=log,
                 )
@@ -174,6 +176,8 @@ class Cast:
             self.kill(actor)
             assert actor.process is not None
             actor.process.wait(10)
+        for end in self.lifeline:
+            os.close(end)
 
     def _send(self, actor: Actor, number: signal.Signals) -> None:
         if actor.process is not None:

@@ -30,9 +30,20 @@ def is_ending() -> bool:
     return Path(os.environ[history.FOLDER_VARIABLE], ENDING).exists()
 
 
+def hold_lifeline() -> None:
+    """End this process when the one that started it is gone, however that ended."""
+
+    def wait() -> None:
+        os.read(0, 1)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="lifeline", daemon=True).start()
+
+
 def play(part: Callable[[random.Random], object], *, threads: int) -> None:
     """Act *part* in so many threads, each with its own seeded luck, and end the process."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: leaving.set())
+    hold_lifeline()
     history.mine().note("began to act")
     mutants.apply()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")

@@ -16,6 +16,7 @@ from unittest import mock
 
 import wherry
 from tests.nemesis import history, mutants
+from tests.nemesis.player import hold_lifeline
 from tests.nemesis.tasks import LEASE_SECONDS, QUEUES, REAP_SECONDS, UNREACHABLE, app, fence
 from wherry.app.work import run_worker, worker_settings
 from wherry.domain.lease import Reported
@@ -76,6 +77,7 @@ async def work(name: str) -> int:
 
 def main() -> int:
     """Be one worker."""
+    hold_lifeline()
     history.mine().note("began to work")
     mutants.apply()
     note_answers()

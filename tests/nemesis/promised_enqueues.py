@@ -87,8 +87,9 @@ def one_key_is_one_task(evidence: Evidence) -> Iterator[str]:
             yield f"an empty reply to {wish.call}"
         elif wish.task.get("key") and not str(wish.task["key"]).startswith("worn"):
             ids[str(wish.task["key"])].add(wish.id)
+    purged = {life.id for life in evidence.lives.values() if life.last.kind == "purged"}
     for key, named in ids.items():
-        if len(named) > 1:
+        if len(named) > 1 and not named & purged:
             yield f"key {key} named the tasks {sorted(named)}"
 
 

@@ -56,6 +56,8 @@ def checks(python: Path) -> list[Check]:
         Check("format", ("ruff", "format", "--check", ".")),
         Check("layers", ("lint-imports",)),
         Check("twins", ("python", "-m", "tools.unasync", "--check")),
+        Check("wire", ("python", "-m", "tools.proto", "--check")),
+        Check("buf", ("buf", "lint", "proto")),
         Check("squawk", ("squawk", "--reporter", "gcc", *_migrations())),
     ]
 

@@ -34,6 +34,8 @@ then a tenth of a second.
   check --fix    format, sort imports and write the generated files first
   bench NAME     predict, run and measure: seed or latency, against $WHERRY_DSN if it is set,
                  else an embedded PostgreSQL
+  proto [--check]
+                 write the wire code from proto/, or see that it is current
   torture [--seconds N] [--seed S]
                  shoot processes and PostgreSQL while tasks run, then check every promise;
                  a run that failed is repeated with its seed
@@ -116,6 +118,12 @@ def _bench(python: Path, arguments: list[str]) -> int:
     return _become([str(python), "-m", "bench", *arguments])
 
 
+def _proto(_python: Path, arguments: list[str]) -> int:
+    from tools import proto
+
+    return proto.main(arguments)
+
+
 def _torture(python: Path, arguments: list[str]) -> int:
     os.chdir(ROOT)
     return _become([str(python), "-m", "tests.nemesis", *arguments])
@@ -127,5 +135,6 @@ VERBS: dict[str, Callable[[Path, list[str]], int]] = {
     "test": _test,
     "check": _check,
     "bench": _bench,
+    "proto": _proto,
     "torture": _torture,
 }

@@ -30,7 +30,11 @@ overlooked and the effects committed.
     │   ├── DuplicateType
     │   └── UnknownType
     ├── BlockingInLoop              a blocking call inside a running event loop
-    ├── LeaseLost                   only for completions in a transaction
+    ├── LeaseLost                   only for completions in a transaction, and at a server's doors
+    ├── Busy                        an open transaction is settling this very task: ask again
+    ├── Unauthenticated             a server does not know who asks
+    ├── PermissionDenied            a server knows, and this is not for them
+    ├── LimitReached                a server has had enough of this caller for now
     ├── KeyTaken                    a requeue whose key now names another task
     ├── NotFound                    no task has this id
     ├── ResultError
@@ -279,6 +283,33 @@ class LeaseLost(WherryError):
             f"the lease on task {task_id} (token {token}) is gone: it ran out, was canceled, or"
             " was settled already; roll this transaction back"
         )
+
+
+class Busy(WherryError):
+    """An open transaction is settling this very task; ask again soon."""
+
+    def __init__(self, task_id: int) -> None:
+        self.task_id = task_id
+        super().__init__(f"an open transaction is settling task {task_id}: ask again in a moment")
+
+
+class Unauthenticated(WherryError):
+    """No token was given, or none that is valid any more. The text never says which."""
+
+
+class PermissionDenied(WherryError):
+    """The caller's token does not allow this."""
+
+
+class LimitReached(WherryError):
+    """More than a server takes at a time: too large, too many, or too often.
+
+    `retry_seconds`: when it may work; None if it never will as it is.
+    """
+
+    def __init__(self, text: str, *, retry_seconds: float | None = None) -> None:
+        self.retry_seconds = retry_seconds
+        super().__init__(text)
 
 
 class KeyTaken(WherryError):

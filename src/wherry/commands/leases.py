@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 from wherry import config
 from wherry.commands.base import Answer, Command, Statement
-from wherry.domain.lease import Fence, Lease, Reported
+from wherry.domain.lease import Fence, Lease, LeaseRef, Reported
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.errors import LeaseLost
 
@@ -68,12 +68,12 @@ class HeartbeatLeases(Command[list[Reported]]):
     and moves the deadlines of those that hold.
     """
 
-    leases: tuple[Lease, ...]
+    leases: tuple[LeaseRef, ...]
     extend_seconds: float = config.DEFAULT_LEASE_FOR.total_seconds()
 
     def answer(self) -> Answer[list[Reported]]:
         deadline = monotonic() + self.extend_seconds
-        batches: dict[str, list[Lease]] = defaultdict(list)
+        batches: dict[str, list[LeaseRef]] = defaultdict(list)
         for lease in self.leases:
             batches[lease.lease_id].append(lease)
         beats = [
@@ -214,7 +214,7 @@ class CompleteInTransaction(Command[None]):
             raise LeaseLost(lease.id, token=lease.token)
 
 
-def _fence(lease: Lease) -> dict[str, Any]:
+def _fence(lease: LeaseRef) -> dict[str, Any]:
     return {
         "id": lease.id,
         "queue": lease.queue,

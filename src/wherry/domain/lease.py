@@ -38,8 +38,30 @@ class Reported(StrEnum):
 Fence: TypeAlias = tuple[int, int, str]
 
 
-class Lease:
-    """One leased task. `deadline` moves when a heartbeat is answered; nothing else changes.
+class LeaseRef:
+    """What a report has to name of a lease. `deadline` moves when a heartbeat is answered.
+
+    A server knows no more of the leases that its callers hold.
+    """
+
+    __slots__ = ("deadline", "fence", "id", "lease_id", "queue", "token")
+
+    def __init__(self, deadline: float, id: int, queue: str, token: int, lease_id: str) -> None:
+        self.deadline = deadline
+        self.id = id
+        self.queue = queue
+        self.token = token
+        self.lease_id = lease_id
+        self.fence: Fence = (id, token, lease_id)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the lease runs out if nobody extends it; negative when it has."""
+        return self.deadline - monotonic()
+
+
+class Lease(LeaseRef):
+    """One leased task; nothing but its deadline changes.
 
     Slots and positional construction, since a fast worker makes a hundred thousand a second.
     """
@@ -47,25 +69,19 @@ class Lease:
     __slots__ = (
         "attempt",
         "created_at",
-        "deadline",
-        "fence",
         "headers_text",
-        "id",
         "key",
         "last_error",
-        "lease_id",
         "leased_at",
         "max_attempts",
         "payload_text",
         "position",
         "priority",
-        "queue",
         "retry_text",
         "run_after",
         "snoozes",
         "tags",
         "timeout_seconds",
-        "token",
         "type",
     )
 
@@ -115,11 +131,6 @@ class Lease:
         self.snoozes = snoozes
         self.deadline = deadline
         self.fence: Fence = (id, token, lease_id)
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until the lease runs out if nobody extends it; negative when it has."""
-        return self.deadline - monotonic()
 
     @property
     def payload(self) -> dict[str, Any]:

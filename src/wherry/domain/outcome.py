@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from wherry.domain.durations import seconds_from
 from wherry.domain.failure import Failure, describe
-from wherry.domain.lease import Lease
+from wherry.domain.lease import Lease, LeaseRef
 from wherry.domain.retry import RetryPolicy, delay, from_json
 from wherry.domain.stored import decode_result
 from wherry.errors import Cancel, DecodeError, Fail, InvalidOption, Retry, Snooze
@@ -22,7 +22,7 @@ from wherry.errors import Cancel, DecodeError, Fail, InvalidOption, Retry, Snooz
 class Completed:
     """The handler returned."""
 
-    lease: Lease
+    lease: LeaseRef
     result_text: str | None = None
 
 
@@ -30,7 +30,7 @@ class Completed:
 class Failed:
     """The attempt failed. `retry` goes back while attempts remain; the others end the task."""
 
-    lease: Lease
+    lease: LeaseRef
     verdict: Literal["retry", "fail", "cancel"]
     failure: Failure
     retry_seconds: float = 0.0
@@ -41,7 +41,7 @@ class Failed:
 class GivenBack:
     """Snoozed (not now) or released (never started, or interrupted by a shutdown)."""
 
-    lease: Lease
+    lease: LeaseRef
     verdict: Literal["snooze", "release"]
     delay_seconds: float = 0.0
 

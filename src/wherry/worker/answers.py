@@ -6,8 +6,9 @@ What comes again is a warning; only the dead are an error, so that nobody is wok
 from __future__ import annotations
 
 import logging
+from typing import cast
 
-from wherry.domain.lease import Reported
+from wherry.domain.lease import Lease, Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
 
 log = logging.getLogger("wherry.worker")
@@ -15,7 +16,8 @@ log = logging.getLogger("wherry.worker")
 
 def log_answer(outcome: Outcome, answer: Reported) -> None:
     """Log one answer to one outcome."""
-    lease = outcome.lease
+    # A worker reports only of what it leased itself.
+    lease = cast("Lease", outcome.lease)
     match outcome, answer:
         case _, Reported.LOST:
             log.warning("task %s: the report came too late, its lease was lost", lease.id)

@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 
-from wherry.domain.lease import Fence, Lease
+from wherry.domain.lease import Fence, Lease, LeaseRef
 
 
 class Held:
@@ -27,7 +27,7 @@ class Held:
                 self._leases[lease.fence] = lease
                 self._batches[lease.lease_id] += 1
 
-    def drop(self, leases: Iterable[Lease]) -> None:
+    def drop(self, leases: Iterable[LeaseRef]) -> None:
         """Let go of leases that were settled or lost."""
         with self._lock:
             for lease in leases:
@@ -41,7 +41,7 @@ class Held:
         with self._lock:
             return list(self._leases.values())
 
-    def closed_by(self, leases: Iterable[Lease]) -> tuple[str, ...]:
+    def closed_by(self, leases: Iterable[LeaseRef]) -> tuple[str, ...]:
         """Return the batches of which nothing is outstanding once these leases are settled."""
         settling = Counter(lease.lease_id for lease in leases)
         with self._lock:

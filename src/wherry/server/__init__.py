@@ -1,0 +1,1 @@
+"""The server: the same verbs over gRPC and HTTP. It decodes, calls and encodes."""

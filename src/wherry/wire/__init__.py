@@ -1,0 +1,1 @@
+"""What goes over the wire: the generated messages, and how ours are written as them."""

@@ -1,0 +1,1 @@
+"""Generated from proto/wherry/v1 by `./run proto`."""

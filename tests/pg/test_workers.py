@@ -15,16 +15,20 @@ from wherry.commands.workers import (
 )
 from wherry.domain.state import State
 from wherry.domain.task import Canceled
+from wherry.domain.worker import Directive
 from wherry.testing import Clock
 
 ONE = "00000000-0000-4000-8000-000000000001"
 TWO = "00000000-0000-4000-8000-000000000002"
 
 
-def beat(session: Session, *types: str, instance: str = ONE, alive: float = 60.0) -> None:
-    session.call(
+def beat(
+    session: Session, *types: str, instance: str = ONE, alive: float = 60.0, any_type: bool = False
+) -> Directive:
+    return session.call(
         BeatWorker(
-            instance=instance, name="w", host="h", pid=7, queues=("a", "b"), types=types,
+            instance=instance, name="w", host="h", pid=7, queues=("a", "b"),
+            types=None if any_type else types,
             alive_seconds=alive,
         )
     )  # fmt: skip
@@ -175,3 +179,27 @@ def test_a_parked_task_that_is_canceled_meanwhile_is_not_brought_back(
 
     other.rows("commit" if commits else "rollback")
     assert session.call(UnparkTasks()) == Unparked(0 if commits else 1)
+
+
+def test_nothing_is_parked_while_somebody_knows_any_type(session: Session, clock: Clock) -> None:
+    session.enqueue("strange")
+    beat(session, "known")
+    beat(session, instance=TWO, any_type=True)
+
+    assert session.call(ParkTasks("default")) == 0
+
+    clock.advance(seconds=61)
+    beat(session, "known")
+    assert session.call(ParkTasks("default")) == 1
+
+
+def test_all_parked_tasks_come_back_for_one_who_knows_any_type(session: Session) -> None:
+    session.enqueue_many(*(spec(type) for type in "abcab"))
+    beat(session, "known")
+    session.call(ParkTasks("default"))
+    beat(session, instance=TWO, any_type=True)
+
+    answers = [session.call(UnparkTasks(3)).unparked for _ in range(3)]
+
+    assert answers == [3, 2, 0]
+    assert len(session.lease(9)) == 5

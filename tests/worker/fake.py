@@ -22,6 +22,7 @@ from wherry.commands.leases import (
 from wherry.commands.maintenance import Promoted, PromoteTasks
 from wherry.commands.workers import BeatWorker, StopWaiting, TransactionsEnded, WaitForTasks
 from wherry.domain.lease import Lease, Reported
+from wherry.domain.worker import Directive
 
 R = TypeVar("R")
 Answer = Callable[[Any], Any]
@@ -126,5 +127,5 @@ _ALL_IS_WELL: dict[type[Command[Any]], Answer] = {
     WaitForTasks: lambda _: 100,
     TransactionsEnded: lambda _: True,
     StopWaiting: lambda _: None,
-    BeatWorker: lambda _: None,
+    BeatWorker: lambda _: Directive.NONE,
 }

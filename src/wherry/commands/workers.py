@@ -1,40 +1,102 @@
-"""Who is alive, and who wants a wake-up."""
+"""Who is alive, what they are asked to do, and who wants a wake-up."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from uuid import UUID
 
 from wherry.commands.base import Answer, Command, Statement
+from wherry.domain.worker import Directive, WorkerSeen
 
 # Whoever waits for this queue waits for every queue; none can have the empty name.
 EVERY_QUEUE = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeatWorker(Command[None]):
-    """Say that a worker is alive; one that stays silent for `alive_seconds` counts as gone."""
+class BeatWorker(Command[Directive]):
+    """Say that a worker is alive; one that stays silent for `alive_seconds` counts as gone.
+
+    Answers what somebody has asked of it meanwhile. `types` None: it knows any type.
+    """
 
     instance: str
     name: str
     host: str
-    pid: int
+    pid: int | None
     queues: tuple[str, ...] | None
-    types: tuple[str, ...]
+    types: tuple[str, ...] | None
     alive_seconds: float = 60.0
 
-    def answer(self) -> Answer[None]:
-        yield Statement(
-            "workers/beat_worker",
+    def answer(self) -> Answer[Directive]:
+        [directive] = yield from BeatWorkers((self,), self.alive_seconds).answer()
+        return directive
+
+
+@dataclass(frozen=True, slots=True)
+class BeatWorkers(Command[list[Directive]]):
+    """Beat for many workers in one statement; answers in their order.
+
+    Of an instance that is named twice the last beat counts. Their own `alive_seconds` is not
+    looked at.
+    """
+
+    beats: tuple[BeatWorker, ...]
+    alive_seconds: float = 60.0
+
+    def answer(self) -> Answer[list[Directive]]:
+        lasts = {str(UUID(beat.instance)): beat for beat in self.beats}
+        beats = [
             {
-                "instance": self.instance,
-                "name": self.name,
-                "host": self.host,
-                "pid": self.pid,
-                "queues": None if self.queues is None else list(self.queues),
-                "types": list(self.types),
-                "alive_seconds": self.alive_seconds,
+                "instance": instance,
+                "name": beat.name,
+                "host": beat.host,
+                "pid": beat.pid,
+                "queues": beat.queues,
+                "types": beat.types,
+            }
+            for instance, beat in lasts.items()
+        ]
+        rows = yield Statement(
+            "workers/beat_workers",
+            {"beats": json.dumps(beats), "alive_seconds": self.alive_seconds},
+        )
+        directives = {instance: Directive(directive) for instance, directive in rows}
+        return [directives[str(UUID(beat.instance))] for beat in self.beats]
+
+
+@dataclass(frozen=True, slots=True)
+class ListWorkers(Command[list[WorkerSeen]]):
+    """List the workers that were heard of in the last day, by name."""
+
+    def answer(self) -> Answer[list[WorkerSeen]]:
+        rows = yield Statement("workers/list_workers", {})
+        return [WorkerSeen.of_row(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectWorkers(Command[int]):
+    """Ask the live workers of these names for something; answers how many will hear of it.
+
+    It takes the place of what was asked before; NONE lets a draining worker go on.
+    """
+
+    names: tuple[str, ...]
+    directive: Directive
+    actor: str | None = None
+    reason: str | None = None
+
+    def answer(self) -> Answer[int]:
+        rows = yield Statement(
+            "workers/direct_workers",
+            {
+                "names": list(self.names),
+                "directive": str(self.directive),
+                "actor": self.actor,
+                "reason": self.reason,
             },
         )
+        return len(rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ WORKER = """\
 grant select on wherry.migration, wherry.settings, wherry.tasks to {role};
 grant select, insert, update, delete
    on wherry.live, wherry.finished, wherry.attempt, wherry.lease, wherry.key, wherry.worker,
-      wherry.waiting
+      wherry.waiting, wherry.paused
    to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
 grant execute
@@ -49,7 +49,8 @@ grant execute
 READER = """\
 grant select
    on wherry.migration, wherry.settings, wherry.tasks, wherry.live, wherry.finished,
-      wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting
+      wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting,
+      wherry.paused
    to {role};
 grant execute on function wherry.now() to {role};
 """

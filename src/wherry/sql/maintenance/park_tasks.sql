@@ -1,5 +1,6 @@
 -- Set aside ready tasks of types that no live worker knows, so that they do not stand in front of the
--- others: one batch from the front of one queue. Without any live worker nothing is parked.
+-- others: one batch from the front of one queue. Without any live worker, or with one that knows any type,
+-- nothing is parked.
 -- takes:   queue text, batch integer
 -- returns: parked (how many)
 -- locks:   the parked rows, skip locked
@@ -28,6 +29,7 @@ unknown as materialized (
        and live.queue = :queue::text
        and (live.state = 'ready') is true
      where exists (select from known)
+       and not exists (select from wherry.worker where worker.types is null and worker.expires_at > wherry.now())
        and front.type not in (select known.type from known)
        for update of live skip locked
 ),

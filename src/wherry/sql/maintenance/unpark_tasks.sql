@@ -1,13 +1,35 @@
--- Bring back parked tasks whose type some live worker knows now.
+-- Bring back parked tasks whose type some live worker knows now. For one that knows any type the parked
+-- types are named by jumping from one to the next in the index.
 -- takes:   batch integer
 -- returns: unparked (how many), woken (how many notifications)
 -- locks:   the rows, skip locked
 -- index:   live_parked, live_pkey
-with known as materialized (
-    select distinct n.type
+with recursive hop as (
+    (select live.type
+       from wherry.live
+      where live.state = 'parked'
+        and exists (select from wherry.worker where worker.types is null and worker.expires_at > wherry.now())
+      order by live.type
+      limit 1)
+     union all
+    select (select live.type
+              from wherry.live
+             where live.state = 'parked'
+               and live.type > hop.type
+             order by live.type
+             limit 1)
+      from hop
+     where hop.type is not null
+),
+known as materialized (
+    select n.type
       from wherry.worker
      cross join lateral unnest(worker.types) as n (type)
      where worker.expires_at > wherry.now()
+     union
+    select hop.type
+      from hop
+     where hop.type is not null
 ),
 back as materialized (
     select live.id, live.queue

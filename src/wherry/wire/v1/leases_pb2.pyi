@@ -179,21 +179,27 @@ class LeaseResponse(_message.Message):
 
     TASKS_FIELD_NUMBER: _builtins.int
     DIRECTIVE_FIELD_NUMBER: _builtins.int
+    WAITED_FIELD_NUMBER: _builtins.int
     directive: Global___Directive.ValueType
     """What the worker is asked to do."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___LeasedTask]:
         """Maybe none."""
 
+    @_builtins.property
+    def waited(self) -> _duration_pb2.Duration:
+        """How long the request waited in the server: what remains of the leases counts from then."""
+
     def __init__(
         self,
         *,
         tasks: _abc.Iterable[Global___LeasedTask] | None = ...,
         directive: Global___Directive.ValueType = ...,
+        waited: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["waited", b"waited"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["directive", b"directive", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["directive", b"directive", "tasks", b"tasks", "waited", b"waited"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -271,8 +277,8 @@ class LeasedTask(_message.Message):
     """How often it was snoozed."""
     @_builtins.property
     def remaining(self) -> _duration_pb2.Duration:
-        """How long the lease holds from now, unless it is extended. Count it on your own clock, from
-        before the request was sent.
+        """How long the lease holds, unless it is extended. Count it on your own clock, from the moment
+        before the request was sent and what it waited: then you never think that it holds too long.
         """
 
     @_builtins.property

@@ -48,3 +48,22 @@ class WorkerSettings:
     prefetch_ahead: timedelta = timedelta(milliseconds=100)
     batch_size: int = 1000
     listen: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """What a server takes at a time, and how long it waits."""
+
+    # Of one request, in either protocol.
+    request_limit_bytes: int = 16 * 1024 * 1024
+    # Items of an enqueue, a report, a list of ids, or a lease.
+    batch_limit: int = 1000
+    heartbeat_limit: int = 10_000
+    longest_wait: timedelta = timedelta(seconds=60)
+    polls_per_token: int = 1000
+    # For the headers, and again for the body, of one HTTP request.
+    request_timeout: timedelta = timedelta(seconds=10)
+    # For calls under way after SIGTERM; long polls are answered at once.
+    shutdown_grace: timedelta = timedelta(seconds=3)
+    reap_every: timedelta = timedelta(seconds=2)
+    listen: bool = True

@@ -276,12 +276,14 @@ class BlockingInLoop(WherryError, RuntimeError):
 class LeaseLost(WherryError):
     """The lease is gone, so the transaction must not commit: let this propagate."""
 
-    def __init__(self, task_id: int, *, token: int) -> None:
+    def __init__(
+        self, task_id: int, *, token: int, advice: str = "roll this transaction back"
+    ) -> None:
         self.task_id = task_id
         self.token = token
         super().__init__(
             f"the lease on task {task_id} (token {token}) is gone: it ran out, was canceled, or"
-            " was settled already; roll this transaction back"
+            f" was settled already; {advice}"
         )
 
 
@@ -326,11 +328,12 @@ class KeyTaken(WherryError):
 
 
 class NotFound(WherryError, LookupError):
-    """No task has this id; it never existed, or its retention is over."""
+    """No task has this id, or this key; it never existed, or its retention is over."""
 
-    def __init__(self, task_id: int) -> None:
+    def __init__(self, task_id: int | None, *, key: str | None = None) -> None:
         self.task_id = task_id
-        super().__init__(f"task {task_id} is not in the database")
+        named = f"task {task_id}" if key is None else f"a task with the key {_short(key)}"
+        super().__init__(f"{named} is not in the database")
 
 
 class ResultError(WherryError):

@@ -99,11 +99,11 @@ def asked_types(types: Iterable[Any] | None) -> tuple[str, ...] | None:
     )
 
 
-def asked_lease_seconds(lease_for: Duration) -> float:
+def asked_lease_seconds(lease_for: Duration, *, option: str = "lease_for") -> float:
     """Return how long a lease lasts, more than 0 s and at most a day."""
-    seconds = seconds_from(lease_for, option="lease_for", zero_allowed=False)
+    seconds = seconds_from(lease_for, option=option, zero_allowed=False)
     if seconds > LONGEST_LEASE_SECONDS:
-        raise InvalidOption("lease_for", lease_for, "must be at most a day: heartbeats extend it")
+        raise InvalidOption(option, lease_for, "must be at most a day: heartbeats extend it")
     return seconds
 
 

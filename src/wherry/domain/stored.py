@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from decimal import Decimal
 from typing import Any, NoReturn, cast
 
 from wherry.errors import DecodeError
@@ -27,6 +28,7 @@ HALF: int = 10**HALF_DIGITS
 # does not, since 31 is prime and never keeps step with its commas.
 _LONG_IN_SAMPLE = re.compile("[0-9]{20}")
 
+_DOUBLE_DIGITS = 17
 _BOXES = frozenset((dict, list))
 _TOO_DEEP = f"is nested more than {MOST_LEVELS} levels deep"
 _JSON_NAMES = {
@@ -72,6 +74,27 @@ def decode_result(text: str, *, what: str = "result") -> Any:
     raise DecodeError(f"the stored {what} {reason}")
 
 
+def read_strictly(text: str) -> Any:
+    """Return the value of a JSON text that is not stored yet.
+
+    Raises ValueError, with words that follow "the payload", for what is broken, would be read
+    differently elsewhere (a key that stands twice in one object, digits that a float cannot hold),
+    or is beyond our bounds.
+    """
+    try:
+        value = _read_strictly(text)
+    except _Refused as refused:
+        raise ValueError(refused.reason) from None
+    except json.JSONDecodeError as error:
+        reason = f"is broken JSON: {error.msg} at character {error.pos:,} of {len(text):,}"
+        raise ValueError(reason) from None
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if text.count("{") + text.count("[") > MOST_LEVELS and _too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    return value
+
+
 class _Refused(Exception):
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -98,6 +121,43 @@ def _no_json(literal: str) -> NoReturn:
     raise _Refused(f"holds {literal}, which is no JSON")
 
 
+def _exact(literal: str) -> float:
+    value = _finite(literal)
+    digits = _digits_of(literal)
+    if not value and digits.strip("0"):
+        raise _Refused(f"holds the number {literal[:40]}, which is too near to 0 for a float")
+    # A double is told by 17 digits; more of them say something that it cannot hold.
+    if len(digits) > _DOUBLE_DIGITS and Decimal(literal) != Decimal(value):
+        raise _Refused(
+            f"holds the number {literal[:40]}, which has more digits than a float: pass it as a"
+            " string"
+        )
+    return value
+
+
+def _digits_of(literal: str) -> str:
+    mantissa = literal.lower().partition("e")[0]
+    return mantissa.lstrip("-").replace(".", "").strip("0")
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                shown = json.dumps(key if len(key) <= 80 else f"{key[:80]}…")
+                raise _Refused(f"has the key {shown} twice in one object: leave one out")
+            seen.add(key)
+    return value
+
+
+_read_strictly = json.JSONDecoder(
+    object_pairs_hook=_each_once,
+    parse_float=_exact,
+    parse_int=_long_integer,
+    parse_constant=_no_json,
+).decode
 _read = json.JSONDecoder(parse_float=_finite, parse_constant=_no_json).decode
 _read_long = json.JSONDecoder(
     parse_float=_finite, parse_int=_long_integer, parse_constant=_no_json

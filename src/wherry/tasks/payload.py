@@ -18,7 +18,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from wherry.config import PAYLOAD_LIMIT_BYTES
-from wherry.domain.stored import MOST_LEVELS
+from wherry.domain.stored import MOST_LEVELS, read_strictly
+from wherry.errors import InvalidPayload
 from wherry.tasks.careful import (
     TOO_LARGE_INT,
     refuse_not_an_object,
@@ -81,6 +82,45 @@ def encode_result(
                     return text
                 refuse_size(f"{size_bytes:,}", limit_bytes, what=what, index=index)
     return write_carefully(value, limit_bytes=limit_bytes, what=what, index=index)
+
+
+def encode_text(
+    text: str,
+    *,
+    limit_bytes: int = PAYLOAD_LIMIT_BYTES,
+    what: str = "payload",
+    index: int | None = None,
+) -> str:
+    """Return a payload that somebody else wrote as JSON as the text that `encode` would give.
+
+    Raises InvalidPayload with the path of what `encode` would refuse, and the position of what is
+    no JSON: NaN, a key that stands twice in one object, anything that cannot be read back equal.
+    """
+    value = _read(text, limit_bytes=limit_bytes, what=what, index=index)
+    return encode(value, limit_bytes=limit_bytes, what=what, index=index)
+
+
+def encode_result_text(
+    text: str,
+    *,
+    limit_bytes: int = PAYLOAD_LIMIT_BYTES,
+    what: str = "result",
+    index: int | None = None,
+) -> str:
+    """Return a result that somebody else wrote as JSON, by the rules of `encode_text`."""
+    value = _read(text, limit_bytes=limit_bytes, what=what, index=index)
+    return encode_result(value, limit_bytes=limit_bytes, what=what, index=index)
+
+
+def _read(text: str, *, limit_bytes: int, what: str, index: int | None) -> Any:
+    # An escaped character takes up to twelve bytes (a pair of `\\uXXXX`), and blanks count for
+    # nothing; beyond that nothing of it is worth reading.
+    if len(text) > limit_bytes * 12:
+        refuse_size(f"more than {limit_bytes * 12:,}", limit_bytes, what=what, index=index)
+    try:
+        return read_strictly(text)
+    except ValueError as error:
+        raise InvalidPayload("$", f"the {what} {error}", index=index) from None
 
 
 def _looks_plain(value: Any, most_values: int) -> bool:

@@ -1,0 +1,40 @@
+"""What all parts of the service share: the App that carries, the desk that leases, the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import TYPE_CHECKING, Any
+
+from wherry.config import ServerSettings
+from wherry.errors import LimitReached, PermissionDenied
+from wherry.server.caller import Caller, Right
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+    from wherry.server.desk import Desk
+
+
+class Base:
+    """The ground of the service."""
+
+    def __init__(self, app: App, *, desk: Desk, settings: ServerSettings | None = None) -> None:
+        self.app = app
+        self.desk = desk
+        self.settings = settings or ServerSettings()
+
+    def _refuse_too_many(self, items: Sized, *, of: str, most: int | None = None) -> None:
+        """Raise LimitReached for more items than one call may have."""
+        limit = self.settings.batch_limit if most is None else most
+        if len(items) > limit:
+            raise LimitReached(f"{len(items):,} {of} in one call; the limit is {limit:,}: split it")
+
+
+def text_or(value: Any, default: str) -> str:
+    """Return *value* if it is a text that says something, else *default*."""
+    return value if isinstance(value, str) and value else default
+
+
+def require_right(caller: Caller, right: Right) -> None:
+    """Raise PermissionDenied unless the caller has *right*, on whatever queues."""
+    if right not in caller.rights:
+        raise PermissionDenied(f"the right {right} is needed for this")

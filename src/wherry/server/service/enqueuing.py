@@ -1,0 +1,66 @@
+"""Store tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wherry.config import DEFAULT_QUEUE
+from wherry.domain.options import Options, TaskSpec
+from wherry.domain.task import Enqueued
+from wherry.errors import InvalidTask, WherryError
+from wherry.server.caller import Caller, Right
+from wherry.server.service.base import Base, text_or
+from wherry.server.service.values import Asked
+from wherry.tasks.payload import encode_text
+
+
+class Enqueuing(Base):
+    """The verbs that store tasks."""
+
+    async def enqueue(self, caller: Caller, *, task: Asked) -> Enqueued:
+        """Store one task; a key that already names one is answered with that one."""
+        [enqueued] = await self.app.aenqueue_specs([_spec(caller, task)], tx=None)
+        return enqueued
+
+    async def enqueue_batch(
+        self,
+        caller: Caller,
+        *,
+        tasks: Sequence[Asked | WherryError],
+        all_or_nothing: bool = False,
+    ) -> list[Enqueued | WherryError]:
+        """Store many tasks; one answer for each, in order. All that are good are stored together.
+
+        An error among *tasks* is what the door could not decode. With *all_or_nothing* the first
+        error is raised, and nothing is stored.
+        """
+        self._refuse_too_many(tasks, of="tasks")
+        answers: list[Enqueued | WherryError] = []
+        specs: list[TaskSpec] = []
+        places: list[int] = []
+        for n, task in enumerate(tasks):
+            error = task if isinstance(task, WherryError) else None
+            if not isinstance(task, WherryError):
+                try:
+                    specs.append(_spec(caller, task, index=n if all_or_nothing else None))
+                    places.append(n)
+                except WherryError as refusal:
+                    error = refusal
+            if error is not None and all_or_nothing:
+                if isinstance(error, InvalidTask) and error.index is None:
+                    error.index = n
+                raise error
+            # What is good is put in its place below.
+            answers.append(error if error is not None else InvalidTask("not stored"))
+        stored = await self.app.aenqueue_specs(specs, tx=None)
+        for n, enqueued in zip(places, stored, strict=True):
+            answers[n] = enqueued
+        return answers
+
+
+def _spec(caller: Caller, task: Asked, *, index: int | None = None) -> TaskSpec:
+    # Who may not enqueue there is not told what else is wrong.
+    caller.require(Right.ENQUEUE, text_or(task.options.get("queue"), DEFAULT_QUEUE))
+    chosen = Options().changed(task.options, index=index)
+    payload = encode_text(task.payload_text or "{}", index=index)
+    return chosen.spec(task.type, payload, index=index)

@@ -1,0 +1,130 @@
+"""Lease tasks, keep the leases, and say goodbye."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wherry.app.asked import asked_lease_seconds, asked_queues, asked_types
+from wherry.commands.leases import HeartbeatLeases
+from wherry.config import DEFAULT_LEASE_FOR, DEFAULT_QUEUE
+from wherry.domain.durations import Duration, seconds_from
+from wherry.domain.lease import Lease, LeaseRef, Reported
+from wherry.domain.options import check_integer, check_name
+from wherry.errors import InvalidOption, WherryError
+from wherry.server.caller import Caller, Right
+from wherry.server.desk import Poll
+from wherry.server.service.base import Base, require_right
+from wherry.server.service.values import Beat, Beaten, Leased
+from wherry.wire.lease_token import read_lease_token
+
+_SHORTEST_CONFIRM_SECONDS = 1.0
+_LONGEST_CONFIRM_SECONDS = 60.0
+
+
+class Leasing(Base):
+    """The verbs of leases that are not reports."""
+
+    async def lease(
+        self,
+        caller: Caller,
+        *,
+        worker: str,
+        queues: Sequence[str] = (),
+        types: Sequence[str] | None = None,
+        max_tasks: int = 1,
+        max_last: int | None = None,
+        lease_for: Duration = DEFAULT_LEASE_FOR,
+        wait: Duration = 0.0,
+        confirm_within: Duration | None = None,
+    ) -> Leased:
+        """Lease up to *max_tasks* tasks, waiting up to *wait* for the first; never more.
+
+        *queues* in order of preference, `default` if none is named, `*` for every one. Raises
+        Unavailable, after *wait*, while the database is away.
+        """
+        names = asked_queues(list(queues) or [DEFAULT_QUEUE])
+        for name in names:
+            caller.require(Right.WORK, None if name == "*" else name)
+        most = self.settings.batch_limit
+        poll = Poll(
+            caller=caller,
+            worker=check_name(worker, option="worker"),
+            queues=("*",) if "*" in names else tuple(dict.fromkeys(names)),
+            types=asked_types(types or None),
+            max_tasks=check_integer(max_tasks, option="max_tasks", least=1, most=most),
+            max_last=(
+                None
+                if max_last is None
+                else check_integer(max_last, option="max_last", least=0, most=most)
+            ),
+            lease_seconds=asked_lease_seconds(lease_for),
+            wait_seconds=self._wait_seconds(wait),
+            confirm_seconds=_confirm_seconds(confirm_within),
+        )
+        leases = await self.desk.poll(poll)
+        return Leased(leases, self.desk.directive_of(caller, poll.worker))
+
+    async def undelivered(self, leases: Sequence[Lease]) -> None:
+        """Give back what was leased for somebody who was gone before it could be sent."""
+        await self.desk.give_back(leases)
+
+    async def heartbeat(
+        self,
+        caller: Caller,
+        *,
+        leases: Sequence[str],
+        worker: str | None = None,
+        extend_by: Duration = DEFAULT_LEASE_FOR,
+    ) -> Beaten:
+        """Extend leases; one answer for each, in order. Without leases only the worker beats."""
+        self._refuse_too_many(leases, of="leases", most=self.settings.heartbeat_limit)
+        seconds = asked_lease_seconds(extend_by, option="extend_by")
+        if worker:
+            require_right(caller, Right.WORK)
+            self.desk.seen(caller, check_name(worker, option="worker"))
+        read = [_readable(caller, text, n) for n, text in enumerate(leases)]
+        refs = [lease for lease in read if isinstance(lease, LeaseRef)]
+        found = await self.app.acarry(HeartbeatLeases(tuple(refs), seconds)) if refs else []
+        self.desk.confirm(refs)
+        answers = iter(found)
+        beats = [
+            Beat(lease) if isinstance(lease, WherryError) else _beat(lease, next(answers))
+            for lease in read
+        ]
+        return Beaten(beats, self.desk.directive_of(caller, worker or ""))
+
+    async def leave_worker(self, caller: Caller, *, worker: str) -> None:
+        """A worker says goodbye: it is not listed any more."""
+        require_right(caller, Right.WORK)
+        await self.desk.leave(caller, check_name(worker, option="worker"))
+
+    def _wait_seconds(self, wait: Duration) -> float:
+        seconds = seconds_from(wait, option="wait")
+        longest = self.settings.longest_wait.total_seconds()
+        if seconds > longest:
+            raise InvalidOption("wait", wait, f"must be at most {longest:g} s: ask again then")
+        return seconds
+
+
+def _confirm_seconds(confirm_within: Duration | None) -> float | None:
+    if confirm_within is None:
+        return None
+    seconds = seconds_from(confirm_within, option="confirm_within")
+    if not _SHORTEST_CONFIRM_SECONDS <= seconds <= _LONGEST_CONFIRM_SECONDS:
+        reason = f"must be {_SHORTEST_CONFIRM_SECONDS:g} s to {_LONGEST_CONFIRM_SECONDS:g} s"
+        raise InvalidOption("confirm_within", confirm_within, reason)
+    return seconds
+
+
+def _readable(caller: Caller, text: str, n: int) -> LeaseRef | WherryError:
+    try:
+        lease = read_lease_token(text, option=f"leases[{n}]")
+        caller.require(Right.WORK, lease.queue)
+    except WherryError as error:
+        return error
+    return lease
+
+
+def _beat(lease: LeaseRef, answer: Reported) -> Beat:
+    held = answer in (Reported.EXTENDED, Reported.CANCEL_REQUESTED)
+    return Beat(answer, max(0.0, lease.remaining) if held else None)

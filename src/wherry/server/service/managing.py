@@ -1,0 +1,253 @@
+"""Change tasks, queues and workers: what an operator does, and what the audit keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from wherry.app.asked import asked_ids, asked_reason
+from wherry.commands.base import Command
+from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
+from wherry.commands.workers import DirectWorkers
+from wherry.domain.options import check_flag, check_id, check_integer, check_name
+from wherry.domain.state import FINAL, State
+from wherry.domain.task import Canceled, Purged, RequeueAnswer, Requeued
+from wherry.domain.worker import Directive
+from wherry.errors import InvalidOption, KeyTaken, NotFound
+from wherry.server.caller import Caller, Right
+from wherry.server.service.base import Base, require_right
+from wherry.server.service.reading import require_filter
+from wherry.server.service.values import Change, Changed
+
+R = TypeVar("R")
+
+_LIVE: Final = tuple(str(state) for state in State if state not in FINAL)
+_ENDED: Final = tuple(str(state) for state in State if state in FINAL)
+_NARROWING: Final = ("queue", "type", "tag", "error", "older_than")
+
+
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    """One bulk verb: which states it is about, its command, and how its answers are told."""
+
+    states: tuple[str, ...]
+    command: Callable[[tuple[int, ...]], Command[list[Any]]]
+    unknown: Canceled | RequeueAnswer | Purged
+
+
+class Managing(Base):
+    """The verbs that need the right `admin`."""
+
+    async def cancel_task(self, caller: Caller, *, id: int, reason: str | None = None) -> Canceled:
+        """Cancel one task: at once if it is queued, else its worker is told."""
+        verb = _canceling(asked_reason(reason))
+        change = await self._change_one(caller, verb, id, reason=reason)
+        return Canceled(change.answer)
+
+    async def requeue_task(
+        self, caller: Caller, *, id: int, without_key: bool = False, reason: str | None = None
+    ) -> Requeued:
+        """Put one finished task back. Raises KeyTaken if its key names another one meanwhile."""
+        verb = _requeuing(check_flag(without_key, option="without_key"))
+        change = await self._change_one(caller, verb, id, reason=reason)
+        if change.answer is RequeueAnswer.KEY_TAKEN:
+            raise KeyTaken(id, key=change.key or "", taken_by=change.taken_by or 0)
+        return Requeued(id, RequeueAnswer(change.answer), change.key, change.taken_by)
+
+    async def cancel_tasks(
+        self,
+        caller: Caller,
+        *,
+        ids: Sequence[int] | None = None,
+        filter: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
+        limit: int = 500,
+        after: int | None = None,
+    ) -> Changed:
+        """Cancel the tasks that are named, or one page of those that match, in one transaction."""
+        verb = _canceling(asked_reason(reason))
+        return await self._change(
+            caller,
+            verb,
+            ids=ids,
+            filter=filter,
+            dry_run=dry_run,
+            reason=reason,
+            limit=limit,
+            after=after,
+        )
+
+    async def requeue_tasks(
+        self,
+        caller: Caller,
+        *,
+        ids: Sequence[int] | None = None,
+        filter: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
+        limit: int = 500,
+        after: int | None = None,
+        without_key: bool = False,
+    ) -> Changed:
+        """Put back the finished tasks that are named, or one page of those that match."""
+        verb = _requeuing(check_flag(without_key, option="without_key"))
+        return await self._change(
+            caller,
+            verb,
+            ids=ids,
+            filter=filter,
+            dry_run=dry_run,
+            reason=reason,
+            limit=limit,
+            after=after,
+        )
+
+    async def purge_tasks(
+        self,
+        caller: Caller,
+        *,
+        ids: Sequence[int] | None = None,
+        filter: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
+        limit: int = 500,
+        after: int | None = None,
+    ) -> Changed:
+        """Delete the finished tasks that are named, or one page of those that match."""
+        verb = _Verb(_ENDED, PurgeTasks, Purged.UNKNOWN)
+        return await self._change(
+            caller,
+            verb,
+            ids=ids,
+            filter=filter,
+            dry_run=dry_run,
+            reason=reason,
+            limit=limit,
+            after=after,
+        )
+
+    async def pause_queue(self, caller: Caller, *, queue: str, reason: str | None = None) -> bool:
+        """Let nothing be leased from a queue; False if it was paused before."""
+        caller.require(Right.ADMIN, check_name(queue, option="queue"))
+        raise NotImplementedError(reason)
+
+    async def resume_queue(self, caller: Caller, *, queue: str, reason: str | None = None) -> bool:
+        """Let a paused queue's tasks be leased again; False if it was not paused."""
+        caller.require(Right.ADMIN, check_name(queue, option="queue"))
+        raise NotImplementedError(reason)
+
+    async def direct_workers(
+        self,
+        caller: Caller,
+        *,
+        names: Sequence[str],
+        directive: Directive,
+        reason: str | None = None,
+    ) -> int:
+        """Tell workers to drain, to stop, or to go on; answers how many will hear of it."""
+        caller.require(Right.ADMIN, None)
+        self._refuse_too_many(names, of="names")
+        if not names:
+            raise InvalidOption("names", list(names), "name at least one worker")
+        asked = tuple(check_name(name, option=f"names[{n}]") for n, name in enumerate(names))
+        why = asked_reason(reason)
+        command = DirectWorkers(asked, Directive(directive), caller.name, why)
+        told = await self._audited(caller, command, reason=why)
+        self.desk.ask_directives()
+        return told
+
+    async def _change_one(
+        self, caller: Caller, verb: _Verb, id: int, *, reason: str | None
+    ) -> Change:
+        require_right(caller, Right.ADMIN)
+        [queue] = (await self._queues_of([check_id(id)])).values() or [None]
+        if queue is None or not (caller.may(Right.ADMIN, queue) or caller.may(Right.READ, queue)):
+            raise NotFound(id)
+        caller.require(Right.ADMIN, queue)
+        [change] = await self._apply(caller, verb, [id], reason=asked_reason(reason))
+        if change.answer is verb.unknown:
+            raise NotFound(id)
+        return change
+
+    async def _change(
+        self,
+        caller: Caller,
+        verb: _Verb,
+        *,
+        ids: Sequence[int] | None,
+        filter: Mapping[str, Any] | None,
+        dry_run: bool,
+        reason: str | None,
+        limit: int,
+        after: int | None,
+    ) -> Changed:
+        require_right(caller, Right.ADMIN)
+        why = asked_reason(reason)
+        if ids is not None:
+            if filter is not None:
+                raise InvalidOption("filter", dict(filter), "give ids or a filter, not both")
+            self._refuse_too_many(ids, of="ids")
+            return await self._change_named(
+                caller, verb, list(dict.fromkeys(asked_ids(ids))), dry_run=dry_run, reason=why
+            )
+        given = dict(filter or {})
+        if not any(given.get(name) is not None for name in _NARROWING):
+            text = f"must narrow by more than states: by {', '.join(_NARROWING)}"
+            raise InvalidOption("filter", given, text)
+        require_filter(caller, Right.ADMIN, given.get("queue"))
+        asked = given.pop("state", None)
+        states = verb.states if not asked else [asked] if isinstance(asked, str) else list(asked)
+        wrong = next((state for state in states if state not in verb.states), None)
+        if wrong is not None:
+            raise InvalidOption("state", wrong, f"choose among {', '.join(verb.states)}")
+        most = self.settings.batch_limit
+        check_integer(limit, option="limit", least=1, most=most)
+        page = await self.app.alist_tasks(state=states, limit=limit, after=after, **given)
+        found = [task.id for task in page.tasks]
+        changes: list[Change] = []
+        if found and not dry_run:
+            changes = await self._apply(caller, verb, found, reason=why)
+        return Changed(len(found), changes, page.after)
+
+    async def _change_named(
+        self, caller: Caller, verb: _Verb, ids: list[int], *, dry_run: bool, reason: str | None
+    ) -> Changed:
+        queues = await self._queues_of(ids)
+        # Of the tasks of other people's queues nothing is told, not even that they are there.
+        mine = [id for id in ids if id in queues and caller.may(Right.ADMIN, queues[id])]
+        if dry_run:
+            return Changed(len(mine), [])
+        changed = await self._apply(caller, verb, mine, reason=reason) if mine else []
+        answers = {change.id: change for change in changed}
+        changes = [answers.get(id, Change(id, verb.unknown)) for id in ids]
+        return Changed(len(mine), changes)
+
+    async def _apply(
+        self, caller: Caller, verb: _Verb, ids: Sequence[int], *, reason: str | None
+    ) -> list[Change]:
+        """Change tasks in one transaction, with one line in the audit."""
+        answers = await self._audited(caller, verb.command(tuple(ids)), reason=reason)
+        return [_change_of(id, answer) for id, answer in zip(ids, answers, strict=True)]
+
+    async def _queues_of(self, ids: Sequence[int]) -> dict[int, str]:
+        found = [await self.app.aget_task(id) for id in ids]
+        return {task.id: task.queue for task in found if task is not None}
+
+    async def _audited(self, caller: Caller, command: Command[R], *, reason: str | None) -> R:
+        return await self.app.acarry(command, call="change")
+
+
+def _canceling(reason: str | None) -> _Verb:
+    return _Verb(_LIVE, lambda ids: CancelTasks(ids, reason), Canceled.UNKNOWN)
+
+
+def _requeuing(without_key: bool) -> _Verb:
+    return _Verb(_ENDED, lambda ids: RequeueTasks(ids, without_key), RequeueAnswer.UNKNOWN)
+
+
+def _change_of(id: int, answer: Any) -> Change:
+    if isinstance(answer, Requeued):
+        return Change(id, answer.answer, answer.key, answer.taken_by)
+    return Change(id, answer)

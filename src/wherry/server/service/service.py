@@ -1,0 +1,17 @@
+"""The service: every verb of the wire, transport-neutral.
+
+The first argument of each is who asks. All raise what `server/problems.py` knows how to tell, and
+check as the library does.
+"""
+
+from __future__ import annotations
+
+from wherry.server.service.enqueuing import Enqueuing
+from wherry.server.service.leasing import Leasing
+from wherry.server.service.managing import Managing
+from wherry.server.service.reading import Reading
+from wherry.server.service.reporting import Reporting
+
+
+class Service(Enqueuing, Leasing, Reporting, Reading, Managing):
+    """What both doors call."""

@@ -161,7 +161,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """How many live tasks a queue holds, by what they wait for, and the oldest due one's age."""
+    """How many live tasks a queue holds, by what they wait for, and the oldest due one's age.
+
+    While it is paused, nothing is leased from it: since when, by whom and why. Else None.
+    """
 
     queue: str
     ready: int
@@ -169,6 +172,9 @@ class QueueDepth:
     parked: int
     leased: int
     oldest_due_seconds: float | None
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
 
 
 class Canceled(StrEnum):

@@ -1,9 +1,10 @@
--- Lease the next tasks of one queue to a worker: highest priority first, then the longest ready.
+-- Lease the next tasks of one queue to a worker: highest priority first, then the longest ready. Of a paused
+-- queue none.
 -- takes:   queue text, types text[] (null: any), limit_tasks integer, limit_last integer (how many of them
 --          may be on their last attempt, in order), worker text, lease_seconds double precision
 -- returns: a Lease (all of them unordered: sort by priority descending, then position)
 -- locks:   the leased rows, skip locked
--- index:   live_ready, live_pkey
+-- index:   live_ready, live_pkey, paused_pkey
 with due as materialized (
     select live.id,
            live.attempts + 1 >= live.max_attempts as is_last
@@ -12,6 +13,8 @@ with due as materialized (
        and live.state = 'ready'
        and (:types::text[] is null or live.type = any (:types::text[]))
        and (live.discard_at is null or live.discard_at > wherry.now())
+       -- Of no row, so it is looked at once.
+       and not exists (select from wherry.paused where paused.queue = :queue::text)
      order by live.priority desc, live.position
      limit :limit_tasks::integer
        for update skip locked

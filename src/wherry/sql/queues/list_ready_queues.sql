@@ -1,8 +1,8 @@
--- Name the queues that have ready tasks, by jumping from one to the next in the index.
+-- Name the queues that have ready tasks and are not paused, by jumping from one to the next in the index.
 -- takes:   nothing
 -- returns: queue
 -- locks:   none
--- index:   live_ready
+-- index:   live_ready, paused_pkey
 with recursive hop as (
     (select live.queue
        from wherry.live
@@ -22,3 +22,4 @@ with recursive hop as (
 select hop.queue
   from hop
  where hop.queue is not null
+   and not exists (select from wherry.paused where paused.queue = hop.queue offset 0)

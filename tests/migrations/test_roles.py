@@ -14,6 +14,7 @@ from psycopg.errors import InsufficientPrivilege
 
 from tests.migrations.support import Server, user_dsn, value
 from wherry import migrations
+from wherry.commands.audit import Actor, Audited, PruneAudit
 from wherry.commands.leases import CompleteTasks, LeaseTasks
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks
 from wherry.domain.lease import Reported
@@ -42,12 +43,19 @@ ENQUEUERS = {
     "workers/get_channel",
     "workers/transactions_ended",
 }
-WRITES = re.compile(r"\b(insert|update|delete|nextval|make_days|drop_past_days|forget_resent)\b")
+# Who runs tasks adds to the audit; tokens are not for it.
+FOREIGN_TO_WORKERS = {name for name in NAMES if name.startswith("tokens/")} | {"audit/list_audit"}
+# Who judges tokens makes none.
+FOREIGN_TO_SERVERS = {"tokens/create_token", "tokens/revoke_token"}
+WRITES = re.compile(
+    r"\b(insert|update|delete|nextval|make_days|drop_past_days|forget_resent|prune_audit)\b"
+)
 
 
 # What a role of each kind may hold at most, on any table or any of its columns.
 MOST = {
     "worker": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "server": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "enqueuer": {"SELECT", "INSERT", "UPDATE"},
     "reader": {"SELECT"},
     "nobody": set[str](),
@@ -99,10 +107,11 @@ FOREIGN_TO_ENQUEUERS: tuple[LiteralString, ...] = (
 
 @dataclass
 class Cast:
-    """A migrated database and the DSNs of its four kinds of role."""
+    """A migrated database and the DSNs of its five kinds of role."""
 
     owner: str
     worker: str
+    server: str
     enqueuer: str
     reader: str
     nobody: str
@@ -124,6 +133,7 @@ def cast(server: Server) -> Cast:
     granted = migrations.grants(
         schema=SCHEMA,
         worker=[roles["worker"]],
+        server=[roles["server"]],
         enqueuer=[roles["enqueuer"]],
         reader=[roles["reader"]],
     )
@@ -147,9 +157,40 @@ def allowed(dsn: str) -> set[str]:
     return found
 
 
-def test_a_worker_may_run_every_statement_of_the_library(cast: Cast) -> None:
+def test_a_worker_may_run_every_statement_but_those_of_tokens(cast: Cast) -> None:
     """MIG-09: planning a statement checks all its rights, and needs no data."""
-    assert allowed(cast.worker) == set(NAMES)
+    assert allowed(cast.worker) == set(NAMES) - FOREIGN_TO_WORKERS
+
+
+def test_a_server_may_do_everything_but_make_and_revoke_tokens(cast: Cast) -> None:
+    assert allowed(cast.server) == set(NAMES) - FOREIGN_TO_SERVERS
+
+
+@pytest.mark.parametrize("kind", ["worker", "server"])
+def test_who_adds_to_the_audit_can_take_nothing_back(cast: Cast, kind: str) -> None:
+    with psycopg.connect(getattr(cast, kind), autocommit=True) as conn:
+        note = Audited(
+            inner=PruneAudit(), actor=Actor("me"), action="nothing", target={}, count=lambda _: 0
+        )
+        base.run(conn, note, schema=SCHEMA)
+        for statement in ("delete from wherry.audit", "update wherry.audit set actor = 'you'"):
+            with pytest.raises(InsufficientPrivilege):
+                conn.execute(statement.encode())
+
+        # What is not old by the owner's own setting stays.
+        assert value(conn, "select wherry.prune_audit(10)") is False
+    with psycopg.connect(cast.owner) as owner:
+        assert value(owner, "select count(*) from wherry.audit where actor = 'me'") == 1
+
+
+def test_nobody_but_the_server_and_the_owner_sees_the_hash_of_a_token(cast: Cast) -> None:
+    for kind, dsn in vars(cast).items():
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            if kind in ("owner", "server"):
+                conn.execute("select hash from wherry.token")
+            else:
+                with pytest.raises(InsufficientPrivilege):
+                    conn.execute("select hash from wherry.token")
 
 
 def test_an_enqueuer_may_run_what_enqueuing_needs_and_nothing_else(cast: Cast) -> None:
@@ -161,7 +202,8 @@ def test_a_reader_may_run_what_changes_nothing(cast: Cast) -> None:
     """MIG-09: every listing, and no id or position is used up."""
     reading = {name for name in NAMES if not WRITES.search(source(name))}
 
-    assert allowed(cast.reader) - {"tasks/draw_task_ids"} == reading
+    # What judges a token reads its hash.
+    assert allowed(cast.reader) - {"tasks/draw_task_ids"} == reading - {"tokens/find_tokens"}
     with psycopg.connect(cast.reader) as conn, pytest.raises(InsufficientPrivilege):
         conn.execute("select nextval('wherry.task_id')")
 
@@ -224,6 +266,8 @@ def test_no_role_can_do_more_than_its_kind(cast: Cast) -> None:
 
             assert {right for _, right in held} <= MOST[kind], kind
             assert not changeable & {"migration", "settings", "tasks"}, kind
+            # Of a token a server notes that it was used.
+            assert "token" not in changeable or kind == "server", kind
             assert not any(name.startswith("finished_") for name, _ in held), kind
             on_schema = "select has_schema_privilege(%s, 'wherry', 'CREATE')"
             assert value(conn, on_schema, role) is False
@@ -237,7 +281,7 @@ def test_no_role_can_do_more_than_its_kind(cast: Cast) -> None:
     assert functions["nobody"] == set()
     assert functions["reader"] == {"now"}
     assert functions["enqueuer"] == {"now", "enqueue", "check_task", "forget_resent"}
-    assert functions["worker"] == functions["owner"]
+    assert functions["worker"] == functions["server"] == functions["owner"]
 
 
 def test_functions_that_run_as_their_owner_have_a_fixed_search_path(cast: Cast) -> None:
@@ -279,7 +323,7 @@ def test_who_does_not_own_the_schema_cannot_migrate_it(cast: Cast) -> None:
     assert refused.value.sqlstate == "42501"
 
 
-@pytest.mark.parametrize("kind", ["worker", "enqueuer", "reader"])
+@pytest.mark.parametrize("kind", ["worker", "server", "enqueuer", "reader"])
 def test_every_role_can_check_the_version_when_it_starts(cast: Cast, kind: str) -> None:
     assert migrations.check(getattr(cast, kind)) > 0
 

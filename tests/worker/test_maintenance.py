@@ -15,6 +15,7 @@ import wherry
 from tests.facts import await_for
 from tests.worker.fake import Answer, FakeTransport, in_turn
 from tests.worker.support import all_finished, at_work, finished
+from wherry.commands.audit import PruneAudit
 from wherry.commands.maintenance import (
     Adopted,
     DiscardTasks,
@@ -45,6 +46,7 @@ STEPS: dict[Any, Any] = {
     UnparkTasks: Unparked(0),
     DropPastDays: False,
     ForgetWorkers: 0,
+    PruneAudit: False,
     PromoteTasks: Promoted(0, None),
     ParkTasks: 0,
 }

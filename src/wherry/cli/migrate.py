@@ -22,7 +22,7 @@ from wherry.domain.names import check_schema
 if TYPE_CHECKING:
     from wherry.migrations import Applied
 
-_KINDS = ("worker", "enqueuer", "reader")
+_KINDS = ("worker", "server", "enqueuer", "reader")
 # A comma parts two grants only where a kind follows: a role's name may hold commas itself.
 _NEXT_GRANT = re.compile(rf",(?=(?:{'|'.join(_KINDS)})=)")
 _STATUS = (
@@ -48,8 +48,8 @@ _STATUS = (
     "--grants",
     metavar="KIND=ROLE",
     multiple=True,
-    help="Print the GRANT statements for roles, each a worker, an enqueuer or a reader:"
-    " worker=a,reader=b; repeatable.",
+    help="Print the GRANT statements for roles, each a worker, a server, an enqueuer or a"
+    " reader: worker=a,reader=b; repeatable.",
 )
 @click.option(
     "--wait",

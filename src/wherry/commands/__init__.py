@@ -6,6 +6,7 @@ VERBS says which commands a call of App sends, by the short name that the call h
 
 from typing import Any, Final
 
+from wherry.commands.audit import PruneAudit
 from wherry.commands.base import Command
 from wherry.commands.leases import (
     CompleteInTransaction,
@@ -59,6 +60,7 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
         DiscardTasks,
         DropPastDays,
         ForgetWorkers,
+        PruneAudit,
         PromoteTasks,
     ),
 }

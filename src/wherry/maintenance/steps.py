@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from wherry.commands.audit import PruneAudit
 from wherry.commands.base import Command
 from wherry.commands.maintenance import (
     Adopted,
@@ -73,6 +74,7 @@ RHYTHMS: tuple[tuple[Command[Any], float], ...] = (
     (DiscardTasks(), 5.0),
     (DropPastDays(), 60.0),
     (ForgetWorkers(), 3600.0),
+    (PruneAudit(), 3600.0),
 )
 
 

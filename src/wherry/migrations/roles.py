@@ -12,18 +12,27 @@ from collections.abc import Iterable
 from wherry.config import DEFAULT_SCHEMA
 from wherry.domain.names import check_schema, quote_identifier, render_schema
 
-# Enqueues, leases, reports, keeps the queue in order, cancels and requeues; no DDL.
+# Enqueues, leases, reports, keeps the queue in order, cancels and requeues; no DDL. It adds to the
+# audit, and can neither read nor change what stands there.
 WORKER = """\
 grant select on wherry.migration, wherry.settings, wherry.tasks to {role};
 grant select, insert, update, delete
    on wherry.live, wherry.finished, wherry.attempt, wherry.lease, wherry.key, wherry.worker,
       wherry.waiting, wherry.paused
    to {role};
+grant insert on wherry.audit to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
 grant execute
    on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.forget_resent,
-      wherry.make_days, wherry.drop_past_days
+      wherry.make_days, wherry.drop_past_days, wherry.prune_audit
    to {role};
+"""
+
+# All that a worker does, and judges tokens. It makes and revokes none: that is for the owner.
+SERVER = f"""\
+{WORKER}\
+grant select, update (last_used_at) on wherry.token to {{role}};
+grant select on wherry.audit to {{role}};
 """
 
 # Stores tasks and keys, and sees of other tasks only whether they exist.
@@ -45,12 +54,16 @@ grant execute
    to {role};
 """
 
-# Looks at everything, payloads included, and changes nothing.
+# Looks at everything, payloads included, but the hashes of tokens; changes nothing.
 READER = """\
 grant select
    on wherry.migration, wherry.settings, wherry.tasks, wherry.live, wherry.finished,
       wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting,
-      wherry.paused
+      wherry.paused, wherry.audit
+   to {role};
+grant select (id, name, rights, queues, created_at, created_by, expires_at, revoked_at,
+              last_used_at)
+   on wherry.token
    to {role};
 grant execute on function wherry.now() to {role};
 """
@@ -62,6 +75,7 @@ def grants(
     worker: Iterable[str] = (),
     enqueuer: Iterable[str] = (),
     reader: Iterable[str] = (),
+    server: Iterable[str] = (),
 ) -> str:
     """Return the statements that give these roles what they need in *schema*, and no more.
 
@@ -69,7 +83,7 @@ def grants(
     again after each upgrade.
     """
     check_schema(schema)
-    asked = [(WORKER, worker), (ENQUEUER, enqueuer), (READER, reader)]
+    asked = [(WORKER, worker), (SERVER, server), (ENQUEUER, enqueuer), (READER, reader)]
     parts = [
         _grants_to(quote_identifier(role), schema, template)
         for template, roles in asked

@@ -8,24 +8,17 @@ happen to match every queue there is today are not enough.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
 
+from wherry.domain.token import Right
 from wherry.errors import PermissionDenied
+
+__all__ = ["ALL_QUEUES", "ANYBODY", "Caller", "Right"]
 
 ALL_QUEUES: Final = "*"
 # A refusal repeats the queue's name, which came from outside and may be of any length.
 _MOST_SHOWN: Final = 100
-
-
-class Right(StrEnum):
-    """What a token may allow."""
-
-    ENQUEUE = "enqueue"
-    WORK = "work"
-    READ = "read"
-    ADMIN = "admin"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,186 @@
+"""The audit: who changed what by hand, written in the transaction of the change itself.
+
+What is audited stands in one table, `_CHANGES`: what people and tokens do to tasks, queues, workers
+and tokens that are not theirs. Enqueuing, leasing and reporting are not in it, nor is what programs
+do by `app.cancel()`: only who says who they are (`Actor`) leaves rows.
+
+A change that found nothing to do is written too, with count 0; a dry run is not. Where an answer
+was lost and the command sent again, the first may have written a row already: then the second says
+what the second one did.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Generic, TypeVar, cast
+
+from wherry.commands.base import Answer, Command, Statement
+from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
+from wherry.commands.tokens import CreateToken, RevokeToken
+from wherry.domain.task import Canceled, Purged, RequeueAnswer
+
+R = TypeVar("R")
+
+# Of tasks that were named by id so many are written out, and all are counted.
+MOST_NAMED: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who does it, as the audit says: `peer` is where from, `reason` why."""
+
+    name: str
+    peer: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited(Command[R], Generic[R]):
+    """Another command, which leaves a row in the audit if and only if it happens."""
+
+    inner: Command[R]
+    actor: Actor
+    action: str
+    target: Mapping[str, Any]
+    count: Callable[[R], int]
+
+    @property
+    def atomic(self) -> bool:
+        return True
+
+    def again(self) -> Command[R]:
+        return replace(self, inner=self.inner.again())
+
+    def answer(self) -> Answer[R]:
+        answer = yield from self.inner.answer()
+        yield Statement(
+            "audit/note_change",
+            {
+                "actor": self.actor.name,
+                "peer": self.actor.peer or None,
+                "action": self.action,
+                "target": json.dumps(self.target),
+                "count": self.count(answer),
+                "reason": self.actor.reason,
+            },
+        )
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """How a kind of command is written down."""
+
+    target: Callable[[Any], dict[str, Any]]
+    count: Callable[[Any], int]
+
+
+def _ids(command: CancelTasks | RequeueTasks | PurgeTasks) -> dict[str, Any]:
+    target: dict[str, Any] = {"ids": command.ids[:MOST_NAMED]}
+    if len(command.ids) > MOST_NAMED:
+        target["more"] = len(command.ids) - MOST_NAMED
+    return target
+
+
+_CHANGES: Final[dict[type[Command[Any]], _Change]] = {
+    CancelTasks: _Change(
+        _ids, lambda answers: sum(a in (Canceled.CANCELED, Canceled.REQUESTED) for a in answers)
+    ),
+    RequeueTasks: _Change(
+        lambda command: _ids(command) | ({"without_key": True} if command.without_key else {}),
+        lambda answers: sum(each.answer is RequeueAnswer.QUEUED for each in answers),
+    ),
+    PurgeTasks: _Change(_ids, lambda answers: sum(a is Purged.PURGED for a in answers)),
+    CreateToken: _Change(
+        lambda command: {
+            "id": command.id,
+            "name": command.name,
+            "rights": command.rights,
+            "queues": command.queues,
+            "lasts_seconds": command.lasts_seconds,
+        },
+        lambda info: int(info is not None),
+    ),
+    RevokeToken: _Change(
+        lambda command: {"named": command.named}, lambda revoked: int(bool(revoked and revoked.now))
+    ),
+}
+
+
+def audited(command: Command[R], actor: Actor | None, **target: Any) -> Command[R]:
+    """Return *command* so that it leaves a row, if somebody acts and it is of a kind that does.
+
+    *target* is added to what the row says of its target, such as the filter that chose the tasks.
+    """
+    change = _CHANGES.get(cast("type[Command[Any]]", type(command)))
+    if actor is None or change is None:
+        return command
+    if actor.reason is None:
+        # Some commands carry it themselves, for others than the audit.
+        actor = replace(actor, reason=getattr(command, "reason", None))
+    return Audited(
+        inner=command,
+        actor=actor,
+        action=action_of(command),
+        target=change.target(command) | target,
+        count=change.count,
+    )
+
+
+def action_of(command: Command[Any]) -> str:
+    """Return the command's name as the audit writes it: `cancel_tasks` for CancelTasks."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(command).__name__).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One row of the audit; `target` is as it was written."""
+
+    id: int
+    at: datetime
+    actor: str
+    peer: str | None
+    action: str
+    target: dict[str, Any]
+    count: int
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListAudit(Command[list[AuditEntry]]):
+    """List the audit, newest first; `after` is the id of the last row of the page before."""
+
+    limit: int = 100
+    after: int | None = None
+    action: str | None = None
+    actor: str | None = None
+
+    def answer(self) -> Answer[list[AuditEntry]]:
+        rows = yield Statement(
+            "audit/list_audit",
+            {
+                "limit_rows": self.limit,
+                "after": self.after,
+                "action": self.action,
+                "actor": self.actor,
+            },
+        )
+        return [
+            AuditEntry(id, at, actor, peer, action, json.loads(target), count, reason)
+            for id, at, actor, peer, action, target, count, reason in rows
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class PruneAudit(Command[bool]):
+    """Forget one batch of audit rows whose time is over; True while there may be more."""
+
+    batch: int = 1000
+
+    def answer(self) -> Answer[bool]:
+        rows = yield Statement("maintenance/prune_audit", {"batch": self.batch})
+        return bool(rows[0][0])

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from wherry import embedded
 from wherry.app.ids import TaskIds
 from wherry.app.loop import refuse_in_loop
+from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
 from wherry.config import (
     DEFAULT_POOL_SIZE,
@@ -59,6 +60,9 @@ class Process:
             size=check_integer(pool_size, option="pool_size", least=1, most=1000),
             acquire_timeout=timedelta(seconds=waits),
         )
+        # Who uses this App by hand, such as an operator at a command line: then what they change of
+        # others' leaves rows in the audit. What programs do with their own tasks leaves none.
+        self.actor: Actor | None = None
         self._given_dsn = dsn
         self._real_dsn: str | None = None
         self._embedded: embedded.Embedded | None = None
@@ -132,6 +136,7 @@ class Process:
 
     def carry(self, command: Command[R], *, tx: Any = None, call: str = "call") -> R:
         """Answer a command, blocking: on the caller's connection, or on our pool."""
+        command = audited(command, self.actor)
         if tx is not None:
             return blocking_caller(tx, call=call).run(command, schema=self.schema)
         refuse_in_loop(call)
@@ -139,6 +144,7 @@ class Process:
 
     async def acarry(self, command: Command[R], *, tx: Any = None, call: str = "call") -> R:
         """Answer a command: on the caller's connection, or on this loop's pool."""
+        command = audited(command, self.actor)
         if tx is not None:
             return await async_caller(tx, call=call).arun(command, schema=self.schema)
         transport = await self._async_pool()

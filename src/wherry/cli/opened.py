@@ -7,7 +7,9 @@ fill a private one in silence.
 
 from __future__ import annotations
 
+import getpass
 import os
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ from wherry.errors import DSNMissing
 
 if TYPE_CHECKING:
     from wherry.app.app import App
+    from wherry.commands.audit import Actor
 
 EMBEDDED = "embedded:"
 # Somebody waits for the answer; an App in a service has more patience, for a failover.
@@ -63,4 +66,17 @@ def opened(asked: Asked) -> Generator[App, None, None]:
     with App(named_dsn(asked), schema=schema, pool_size=2, pool_timeout=_PATIENCE_SECONDS) as app:
         # One query on a connection of its own: it tells at once what is wrong, and how.
         check(app.dsn, schema=app.schema)
+        app.actor = operator()
         yield app
+
+
+def operator() -> Actor:
+    """Return who sits here, as the audit says it: the user of the system, and the machine."""
+    from wherry.commands.audit import Actor
+
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run as a number that has no name.
+        user = str(os.getuid())
+    return Actor(f"cli:{user}@{socket.gethostname()}")

@@ -19,8 +19,10 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeVar, cast
 
 from wherry.commands.base import Answer, Command, Statement
+from wherry.commands.queues import PauseQueue, ResumeQueue
 from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
 from wherry.commands.tokens import CreateToken, RevokeToken
+from wherry.commands.workers import DirectWorkers
 from wherry.domain.task import Canceled, Purged, RequeueAnswer
 
 R = TypeVar("R")
@@ -95,6 +97,11 @@ _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
         lambda answers: sum(each.answer is RequeueAnswer.QUEUED for each in answers),
     ),
     PurgeTasks: _Change(_ids, lambda answers: sum(a is Purged.PURGED for a in answers)),
+    PauseQueue: _Change(lambda command: {"queue": command.queue}, int),
+    ResumeQueue: _Change(lambda command: {"queue": command.queue}, int),
+    DirectWorkers: _Change(
+        lambda command: {"names": command.names, "directive": command.directive}, int
+    ),
     CreateToken: _Change(
         lambda command: {
             "id": command.id,

@@ -19,6 +19,7 @@ from wherry.commands.queues import ListReadyQueues
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.state import State
 from wherry.errors import SchemaMissing, Unavailable
+from wherry.worker.source import LocalSource
 from wherry.worker.wakeups import Wakeups
 from wherry.worker.worker import Worker
 
@@ -43,15 +44,21 @@ def scripted(
         poll_seconds_listening=0.02,
         is_listening=lambda: False,
     )
+    chosen = settings(**options)
     worker = Worker(
         app,
         app.registry,
-        leasing=transport,
+        source=LocalSource(
+            transport,
+            wakeups,
+            worker="w1",
+            queues=tuple(queues),
+            types=app.registry.names,
+            lease_seconds=chosen.lease_for.total_seconds(),
+        ),
         reporting=transport,
-        wakeups=wakeups,
-        queues=tuple(queues),
         name="w1",
-        settings=settings(**options),
+        settings=chosen,
         until_empty=until_empty,
     )
     return worker, transport

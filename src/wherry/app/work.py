@@ -32,6 +32,7 @@ from wherry.transport.session import SessionTransport
 from wherry.transport.session_blocking import SessionTransport as BlockingSession
 from wherry.worker.keeper import Keeper
 from wherry.worker.signals import handled
+from wherry.worker.source import LocalSource
 from wherry.worker.wakeups import Wakeups
 from wherry.worker.worker import Summary, Worker
 
@@ -144,10 +145,15 @@ async def run_worker(
         worker = Worker(
             app,
             app.registry,
-            leasing=leasing,
+            source=LocalSource(
+                leasing,
+                wakeups,
+                worker=name,
+                queues=served,
+                types=app.registry.names,
+                lease_seconds=settings.lease_for.total_seconds(),
+            ),
             reporting=session("reporting", _BRIEF, _BRIEF_SECONDS),
-            wakeups=wakeups,
-            queues=served,
             name=name,
             settings=settings,
             until_empty=until_empty,

@@ -12,15 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from wherry.commands.leases import LeaseTasks
-from wherry.commands.maintenance import PromoteTasks
-from wherry.commands.queues import ListReadyQueues
 from wherry.config import WorkerSettings
 from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import GivenBack, Outcome
@@ -35,9 +31,9 @@ from wherry.worker.held import Held
 from wherry.worker.intake import Pace, Wanted, wanted
 from wherry.worker.keeper import News
 from wherry.worker.reporter import Reporter
+from wherry.worker.source import Source
 from wherry.worker.sweeper import CLEAN_UP_SECONDS, Sweeper
 from wherry.worker.threads import Threads
-from wherry.worker.wakeups import Wakeups
 
 log = logging.getLogger("wherry.worker")
 
@@ -73,10 +69,8 @@ class Worker:
         app: AppCalls,
         registry: Registry,
         *,
-        leasing: Transport,
+        source: Source,
         reporting: Transport,
-        wakeups: Wakeups,
-        queues: tuple[str, ...] | None,
         name: str,
         settings: WorkerSettings,
         until_empty: bool = False,
@@ -85,11 +79,7 @@ class Worker:
         self.settings = settings
         self.held = Held()
         self.summary = Summary()
-        self._leasing = leasing
-        self._wakeups = wakeups
-        self._queues = queues
-        self._rotation: deque[str] = deque(queues or ())
-        self._types = registry.names
+        self._source = source
         self._until_empty = until_empty
         self._threads = Threads(name=f"wherry-{name}")
         self._runner = Runner(app, registry, self._threads, is_ending=self._is_ending)
@@ -115,7 +105,7 @@ class Worker:
     def stop(self) -> None:
         """Stop leasing, let what runs finish, then end; safe to call again."""
         self._stopping.set()
-        self._wakeups.wake()
+        self._source.wake()
         self._moved.set()
 
     def hurry(self) -> None:
@@ -182,10 +172,10 @@ class Worker:
                 await self._take_some()
                 patience.reset()
             except Exception as error:
-                if not is_trouble(error):
+                if not is_trouble(error) or self._source.is_final(error):
                     raise
                 if patience.may_complain():
-                    log.warning("waiting for the database: %s", error)
+                    log.warning("waiting for %s: %s", self._source.place, error)
                 await self._until(self._stopping, seconds=patience.next_pause())
         self._moved.set()
 
@@ -195,22 +185,30 @@ class Worker:
         if not want.tasks:
             await self._moved.wait()
             return
-        leases = await self._lease(want)
-        if len(leases) >= want.tasks:
-            await self._wakeups.busy()
+        # Only for free slots: while they are taken, ever more could be wanted.
+        may_wait = want.last > 0 and not self._until_empty
+        taken = await self._source.take(want, self._keep, may_wait=may_wait)
+        if taken >= want.tasks:
+            await self._source.busy()
             # Yield: handlers that never wait would otherwise starve the slots' neighbours.
             await asyncio.sleep(0)
         elif not want.last:
             # Only prefetching: what was left out may be on its last attempt, which is for a free
             # slot. The next one that is free will ask again.
             await self._until(self._moved, seconds=self.settings.poll_every.total_seconds())
-        elif len(leases) >= want.last:
+        elif taken >= want.last:
             # Every free slot got one; whether there are more is not known.
             await asyncio.sleep(0)
         elif self._until_empty:
             await self._maybe_end()
         elif not self._stopping.is_set():
-            await self._wakeups.pause()
+            await self._source.pause()
+
+    def _keep(self, leases: list[Lease]) -> bool:
+        self.held.add(leases)
+        for lease in leases:
+            self._buffer.put_nowait(lease)
+        return not self._stopping.is_set()
 
     def _wanted(self) -> Wanted:
         now = monotonic()
@@ -228,40 +226,12 @@ class Worker:
             self._free_slots_at = now
         return want
 
-    async def _lease(self, want: Wanted) -> list[Lease]:
-        if self._queues is None:
-            self._rotation = deque(await self._leasing.call(ListReadyQueues()))
-            random.shuffle(self._rotation)
-        taken: list[Lease] = []
-        for _ in range(len(self._rotation)):
-            queue = self._rotation[0]
-            # Round robin between queues: each lease starts with the next one.
-            self._rotation.rotate(-1)
-            leases = await self._leasing.call(
-                LeaseTasks(
-                    queue=queue,
-                    worker=self.name,
-                    limit=want.tasks - len(taken),
-                    limit_last=max(0, want.last - len(taken)),
-                    types=self._types,
-                    lease_seconds=self.settings.lease_for.total_seconds(),
-                )
-            )
-            self.held.add(leases)
-            taken += leases
-            for lease in leases:
-                self._buffer.put_nowait(lease)
-            if len(taken) >= want.tasks or self._stopping.is_set():
-                break
-        return taken
-
     async def _maybe_end(self) -> None:
         """End if nothing is due and nothing in flight, seen after the last report's answer."""
         if self._runner.running or not self._buffer.empty() or len(self._reporter):
             await self._until(self._moved, seconds=0.05)
             return
-        promoted = await self._leasing.call(PromoteTasks())
-        if not promoted.promoted and not await self._lease(Wanted(1, 1)):
+        if await self._source.is_empty(self._keep):
             self.stop()
 
     # ── slots ──

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.pg.support import Session
+from wherry.commands.tasks import GetTask
 from wherry.domain.state import State
 
 
@@ -87,3 +88,24 @@ def test_the_view_has_every_column_the_mission_names(session: Session) -> None:
     assert row == (
         "default", "mail", "1", "leased", 1, 20, "k", "w7", True, None, True, None,
     )  # fmt: skip
+
+
+def test_a_task_is_found_by_its_queue_and_key_live_or_finished(session: Session) -> None:
+    id_ = session.enqueue(queue="a", key="k")
+    session.enqueue(queue="b", key="k")
+
+    live = session.call(GetTask(queue="a", key="k"))
+
+    assert live is not None
+    assert (live.id, live.state) == (id_, State.QUEUED)
+    session.fail(session.lease_one(queue="a"), verdict="fail")
+    failed = session.call(GetTask(queue="a", key="k"))
+    assert failed is not None
+    assert (failed.state, len(failed.history)) == (State.FAILED, 1)
+
+
+def test_a_key_that_names_no_task_finds_none(session: Session) -> None:
+    session.enqueue(queue="a", key="k")
+
+    assert session.call(GetTask(queue="a", key="other")) is None
+    assert session.call(GetTask(queue="other", key="k")) is None

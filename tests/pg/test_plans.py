@@ -24,7 +24,10 @@ from wherry.commands.leases import (
     FailTasks,
     GiveBackTasks,
     HeartbeatLeases,
+    LeaseForPollers,
     LeaseTasks,
+    ListPolicies,
+    ReleaseUnconfirmed,
 )
 from wherry.commands.maintenance import (
     DiscardTasks,
@@ -33,7 +36,7 @@ from wherry.commands.maintenance import (
     ReapLeases,
     UnparkTasks,
 )
-from wherry.commands.queues import ListReadyQueues
+from wherry.commands.queues import ListReadyOf, ListReadyQueues
 from wherry.commands.tasks import (
     CancelTasks,
     EnqueueTasks,
@@ -41,10 +44,11 @@ from wherry.commands.tasks import (
     GetTask,
     ListTasks,
     PurgeTasks,
+    QueuesOf,
     RequeueTasks,
 )
 from wherry.domain.failure import Failure
-from wherry.domain.lease import Lease
+from wherry.domain.lease import Lease, Poller
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.domain.state import State
 from wherry.testing import TemplateServer
@@ -136,6 +140,12 @@ CASES = [
          ("live_ready", "live_pkey"), 4000),
     Case("lease of an empty queue", lambda: LeaseTasks(queue="none", worker="w", limit=10),
          ("live_ready",), 20),
+    Case("lease for pollers",
+         lambda: LeaseForPollers("q1", ("t",), tuple(Poller(f"w{n}", 5, 1) for n in range(40))),
+         ("live_ready", "live_pkey"), 4000),
+    Case("lease for pollers of an empty queue",
+         lambda: LeaseForPollers("none", None, tuple(Poller(f"w{n}", 1000) for n in range(200))),
+         ("live_ready",), 20),
     Case("heartbeat", lambda: HeartbeatLeases(tuple(lease_of(n) for n in range(200))),
          ("lease_pkey", "live_pkey"), 3000),
     Case("heartbeat of a part", lambda: HeartbeatLeases(tuple(lease_of(n) for n in range(195))),
@@ -151,6 +161,11 @@ CASES = [
     Case("give back", lambda: GiveBackTasks(tuple(GivenBack(lease_of(n), "release")
                                                   for n in range(200)), tuple(LEASE_IDS[:20])),
          ("lease_pkey", "live_pkey"), 8000),
+    Case("release what is not confirmed",
+         lambda: ReleaseUnconfirmed(tuple(lease_of(n) for n in range(200)), (36_000.0,) * 200),
+         ("lease_pkey", "live_pkey"), 11_000),
+    Case("list policies", lambda: ListPolicies(tuple(lease_of(n) for n in range(200))),
+         ("live_pkey",), 2000),
     # One look into each of some forty-five days for each lease.
     Case("settled", settled, ("live_pkey", "lease_pkey"), 60_000),
     Case("enqueue", lambda: EnqueueTasks(tuple(spec() for _ in range(200))), (), 4000),
@@ -184,6 +199,9 @@ CASES = [
     Case("known ids", lambda: Statement("tasks/list_known_ids",
                                         {"ids": [1, 800_100, 800_200, 999_999_999]}),
          ("live_pkey",), 800),
+    Case("queues of tasks", lambda: QueuesOf((1, 600_001, 800_200, 999_999_999)),
+         ("live_pkey",), 800),
+    Case("get a task by its key", lambda: GetTask(queue="q1", key="done-7"), ("key_pkey",), 20),
     Case("get a task", lambda: GetTask(800_100), ("live_pkey",), 250),
     Case("list dead tasks", lambda: ListTasks(Filter(states=frozenset({State.DEAD})), 10),
          (), 300),
@@ -193,6 +211,8 @@ CASES = [
     Case("list finished tasks",
          lambda: ListTasks(Filter(states=frozenset({State.SUCCEEDED})), 10), (), 400),
     Case("name the ready queues", lambda: ListReadyQueues(), ("live_ready",), 150),
+    Case("which of these are ready", lambda: ListReadyOf(tuple(f"q{n}" for n in range(50))),
+         ("live_ready",), 400),
 ]  # fmt: skip
 
 

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, ClassVar, TypeVar
+from uuid import uuid4
 
 from wherry import config
 from wherry.commands.base import Answer, Command, Statement
-from wherry.domain.lease import Fence, Lease, LeaseRef, Reported
+from wherry.domain.lease import Fence, Lease, LeaseRef, Poller, Reported
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.errors import LeaseLost
 
@@ -55,9 +56,48 @@ class LeaseTasks(Command[list[Lease]]):
                 "lease_seconds": self.lease_seconds,
             },
         )
-        leases = [Lease(deadline, *row) for row in rows]
-        leases.sort(key=lambda lease: (-lease.priority, lease.position))
-        return leases
+        return sorted((Lease(deadline, *row) for row in rows), key=_turn)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseForPollers(Command[list[list[Lease]]]):
+    """Lease tasks of one queue to many workers that wait for it; answers in their order.
+
+    Tasks are dealt out one by one in turn, `MOST_AT_ONCE` at most: a poller who gets none of them
+    waits for the next round. Never sent again, as LeaseTasks.
+    """
+
+    repeatable: ClassVar[bool] = False
+    MOST_AT_ONCE: ClassVar[int] = 1000
+
+    queue: str
+    types: tuple[str, ...] | None
+    pollers: tuple[Poller, ...]
+
+    def answer(self) -> Answer[list[list[Lease]]]:
+        # Counted from before the request, as ever.
+        now = monotonic()
+        slots, allowed = _slots(self.pollers, most=self.MOST_AT_ONCE)
+        lease_ids = [str(uuid4()) for _ in self.pollers]
+        rows = yield Statement(
+            "leases/lease_for_pollers",
+            {
+                "queue": self.queue,
+                "types": None if self.types is None else list(self.types),
+                "slots": slots,
+                "allowed": allowed,
+                "lease_ids": lease_ids,
+                "workers": [poller.worker for poller in self.pollers],
+                "lease_seconds": [float(poller.lease_seconds) for poller in self.pollers],
+            },
+        )
+        seconds = {id_: p.lease_seconds for id_, p in zip(lease_ids, self.pollers, strict=True)}
+        dealt: dict[str, list[Lease]] = {id_: [] for id_ in lease_ids}
+        for row in rows:
+            lease = Lease(0.0, *row)
+            lease.deadline = now + seconds[lease.lease_id]
+            dealt[lease.lease_id].append(lease)
+        return [sorted(leases, key=_turn) for leases in dealt.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,17 +214,51 @@ class GiveBackTasks(Command[list[Reported]]):
             }
             for outcome in firsts.values()
         ]
-        rows = yield Statement(
-            "leases/give_back_tasks",
-            {
-                "outcomes": json.dumps(outcomes),
-                "closed": list(self.closed),
-                "max_snoozes": config.MAX_SNOOZES,
-                "max_releases": config.MAX_RELEASES,
-            },
-        )
+        rows = yield Statement("leases/give_back_tasks", _given_back(outcomes, self.closed))
         done = [(ord_, _of_state(state)) for ord_, state, _woken in rows]
         return (yield from _settled(self.outcomes, firsts, done, verb="give_back"))
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseUnconfirmed(Command[list[Reported]]):
+    """Give back the leases that nobody has extended since they were leased; in order.
+
+    Their holder may never have got them. REQUEUED, DEAD or CANCELED as after a release; LOST for
+    whatever is not as it was leased: extended, settled, or somebody else's by now.
+    `lease_seconds` says for how long each was leased. An extension that would have ended sooner
+    than the lease did anyway leaves no trace: whoever heard of one must not name that lease.
+    """
+
+    leases: tuple[LeaseRef, ...]
+    lease_seconds: tuple[float, ...]
+
+    def answer(self) -> Answer[list[Reported]]:
+        outcomes = [
+            {**_fence(lease), "verdict": "release", "lease_seconds": seconds}
+            for lease, seconds in zip(self.leases, self.lease_seconds, strict=True)
+        ]
+        # The statement looks by itself whether anything of them is left.
+        closed = list({lease.lease_id for lease in self.leases})
+        rows = yield Statement("leases/give_back_tasks", _given_back(outcomes, closed))
+        answers = [Reported.LOST] * len(self.leases)
+        for ord_, state, _woken in rows:
+            answers[ord_ - 1] = _of_state(state)
+        return answers
+
+
+@dataclass(frozen=True, slots=True)
+class ListPolicies(Command[list[tuple[int, str | None] | None]]):
+    """Tell of each lease its attempt and the stored retry policy, or None if the lease is gone."""
+
+    leases: tuple[LeaseRef, ...]
+
+    def answer(self) -> Answer[list[tuple[int, str | None] | None]]:
+        asked = json.dumps([_fence(lease) for lease in self.leases])
+        rows = yield Statement("leases/list_policies", {"leases": asked})
+        answers: list[tuple[int, str | None] | None] = [None] * len(self.leases)
+        for ord_, attempt, retry_text in rows:
+            answers[ord_ - 1] = (attempt, retry_text)
+        return answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +286,34 @@ class CompleteInTransaction(Command[None]):
         )
         if not rows:
             raise LeaseLost(lease.id, token=lease.token)
+
+
+def _turn(lease: Lease) -> tuple[int, int]:
+    return -lease.priority, lease.position
+
+
+def _slots(pollers: Sequence[Poller], *, most: int) -> tuple[list[int], list[bool]]:
+    """Return, turn by turn, whose it is (from 1), and if a task on its last attempt will do."""
+    slots: list[int] = []
+    allowed: list[bool] = []
+    left = [(n, poller) for n, poller in enumerate(pollers, 1) if poller.limit > 0]
+    turn = 0
+    while left and len(slots) < most:
+        for n, poller in left:
+            slots.append(n)
+            allowed.append(poller.limit_last is None or turn < poller.limit_last)
+        turn += 1
+        left = [(n, poller) for n, poller in left if poller.limit > turn]
+    return slots[:most], allowed[:most]
+
+
+def _given_back(outcomes: list[dict[str, Any]], closed: Sequence[str] = ()) -> dict[str, Any]:
+    return {
+        "outcomes": json.dumps(outcomes),
+        "closed": list(closed),
+        "max_snoozes": config.MAX_SNOOZES,
+        "max_releases": config.MAX_RELEASES,
+    }
 
 
 def _fence(lease: LeaseRef) -> dict[str, Any]:

@@ -155,20 +155,41 @@ def _task_text(spec: TaskSpec, id: int | None, look: _Look | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GetTask(Command[Task | None]):
-    """Read one task, with its history or without."""
+    """Read one task, by id or by queue and key, with its history or without."""
 
-    id: int
+    id: int | None = None
     with_history: bool = True
+    queue: str | None = None
+    key: str | None = None
 
     def answer(self) -> Answer[Task | None]:
-        rows = yield Statement("tasks/get_tasks", {"ids": [self.id]})
+        id_ = self.id
+        if id_ is None:
+            name = {"queue": self.queue, "key": self.key}
+            found = yield Statement("tasks/find_task_by_key", name)
+            if not found:
+                return None
+            [[id_]] = found
+        rows = yield Statement("tasks/get_tasks", {"ids": [id_]})
         if not rows:
             return None
         task = Task.of_row(rows[0])
         if not self.with_history:
             return task
-        history = yield Statement("tasks/list_attempts", {"ids": [self.id]})
+        history = yield Statement("tasks/list_attempts", {"ids": [id_]})
         return replace(task, history=tuple(Attempt(*row[1:]) for row in history))
+
+
+@dataclass(frozen=True, slots=True)
+class QueuesOf(Command[list[str | None]]):
+    """Tell in which queue each task is, live or finished; None for an id that names no task."""
+
+    ids: tuple[int, ...]
+
+    def answer(self) -> Answer[list[str | None]]:
+        rows = yield Statement("tasks/queues_of", {"ids": list(self.ids)})
+        queues: dict[int, str] = dict(rows)
+        return [queues.get(id_) for id_ in self.ids]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

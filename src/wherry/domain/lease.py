@@ -7,11 +7,13 @@ it is never later than the database's.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from time import monotonic
 from typing import Any, TypeAlias
 
+from wherry import config
 from wherry.domain.stored import decode
 
 
@@ -36,6 +38,19 @@ class Reported(StrEnum):
 # Task, token and lease id: what a report must match. All three, since leases are committed without
 # waiting for the disk: after a crash a token can come again, a lease id cannot.
 Fence: TypeAlias = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Poller:
+    """Somebody who waits for tasks: a worker, and how many it takes now.
+
+    At most `limit_last` of them may be on their last attempt (None: any number).
+    """
+
+    worker: str
+    limit: int
+    limit_last: int | None = None
+    lease_seconds: float = config.DEFAULT_LEASE_FOR.total_seconds()
 
 
 class LeaseRef:

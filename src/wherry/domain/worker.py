@@ -1,7 +1,7 @@
 """What the database knows of a worker, and what a worker can be told to do.
 
-A directive is asked for by somebody else, and heard at the next beat of the worker: nobody waits for
-it to be obeyed.
+A directive is asked for by somebody else, and heard at the worker's next beat: nobody waits for it
+to be obeyed.
 """
 
 from __future__ import annotations

@@ -1,17 +1,42 @@
 -- Give leased tasks back without a failure: snoozed (not now) or released (never started). The attempt
 -- is not counted, up to a limit: beyond it a snoozed task is dead, and releases count.
--- takes:   outcomes json array of (id, queue, token, lease_id, verdict: snooze | release, delay_seconds),
---          max_snoozes integer, max_releases integer, closed uuid[]
+-- takes:   outcomes json array of (id, queue, token, lease_id, verdict: snooze | release, delay_seconds,
+--          lease_seconds: only if nobody has extended this lease, which was given for so long; null: in any
+--          case), max_snoozes integer, max_releases integer, closed uuid[]
 -- returns: ord (position in the array, from 1), state (queued, dead, canceled), woken (how many notifications)
--- locks:   the tasks, skip locked
+-- locks:   the tasks, skip locked; the lease rows that nobody must extend meanwhile, skip locked
 -- index:   live_pkey, lease_pkey
-with asked as materialized (
-    select o.id, o.queue, o.token, o.lease_id, o.verdict, o.delay_seconds, o.ord
+with told as materialized (
+    select o.id, o.queue, o.token, o.lease_id, o.verdict, o.delay_seconds, o.lease_seconds, o.ord
       from rows from (
            json_to_recordset(:outcomes::json) as (
-               id bigint, queue text, token bigint, lease_id uuid, verdict text, delay_seconds double precision
+               id bigint, queue text, token bigint, lease_id uuid, verdict text, delay_seconds double precision,
+               lease_seconds double precision
            )
-      ) with ordinality as o (id, queue, token, lease_id, verdict, delay_seconds, ord)
+      ) with ordinality as o (id, queue, token, lease_id, verdict, delay_seconds, lease_seconds, ord)
+),
+-- A heartbeat moves the end and locks the row as we do: of the two one comes first, and the other sees it.
+unextended as materialized (
+    select told.ord
+      from told
+      join wherry.lease
+        on lease.lease_id = told.lease_id
+       and told.id = any (lease.task_ids)
+      join wherry.live
+        on live.id = told.id
+       and live.queue = told.queue
+     where lease.lease_id = any (array(select t.lease_id from told as t where t.lease_seconds is not null))
+       and live.id = any (array(select t.id from told as t where t.lease_seconds is not null))
+       and live.lease_id = told.lease_id
+       and lease.expires_at <= live.leased_at + (told.lease_seconds + 0.001) * interval '1 second'
+     order by lease.lease_id, lease.part
+       for update of lease skip locked
+),
+asked as materialized (
+    select told.id, told.queue, told.token, told.lease_id, told.verdict, told.delay_seconds, told.ord
+      from told
+     where told.lease_seconds is null
+        or told.ord in (select unextended.ord from unextended)
 ),
 -- part: held,
 mine as materialized (

@@ -1,0 +1,155 @@
+"""The way of every call: who asks, what is asked, the answer or the refusal.
+
+Requests come as bytes and are decoded here, after the caller is known: gRPC's own decoding would
+answer UNKNOWN for bytes that are no message, and would do that work for everybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import unquote
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from wherry.errors import InvalidTask
+from wherry.server.caller import Caller
+from wherry.server.grpc.leases import LeaseVerbs
+from wherry.server.grpc.leasing import LeaseVerb
+from wherry.server.grpc.operators import OperatorVerbs
+from wherry.server.grpc.refusals import refusal_of
+from wherry.server.grpc.tasks import TaskVerbs
+from wherry.wire.v1 import task_queue_pb2
+
+if TYPE_CHECKING:
+    from wherry.server.auth import Authenticator, Polls
+    from wherry.server.service import Service
+
+R = TypeVar("R")
+
+SERVICE: Final = task_queue_pb2.DESCRIPTOR.services_by_name["TaskQueue"]
+# A grpc.aio.ServicerContext, of which there is no type that its callers and gRPC agree upon.
+Context = Any
+_Verb = Callable[[Caller, Any], Coroutine[Any, Any, Message]]
+
+
+class _Verbs(TaskVerbs, LeaseVerbs, OperatorVerbs):
+    """All rpcs but Lease."""
+
+
+class Calls:
+    """Answers the calls of TaskQueue."""
+
+    def __init__(self, service: Service, *, authenticator: Authenticator, polls: Polls) -> None:
+        self._service = service
+        self._authenticator = authenticator
+        self._polls = polls
+        self._leasing = LeaseVerb(service)
+        self._working: set[asyncio.Task[Any]] = set()
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """Return what gRPC needs to find every rpc by its name."""
+        verbs = _Verbs(self._service)
+        methods: dict[str, Any] = {}
+        for method in SERVICE.methods:
+            kind = GetMessageClass(method.input_type)
+            if method.name == "Lease":
+                # On the wire a stream of one answer and a single answer are the same, but of a
+                # single one gRPC does not say whether it could be sent.
+                methods[method.name] = grpc.unary_stream_rpc_method_handler(self._lease)
+                continue
+            verb = getattr(verbs, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", method.name).lower())
+            answer = self._answering(method.name, kind, verb)
+            methods[method.name] = grpc.unary_unary_rpc_method_handler(answer)
+        return grpc.method_handlers_generic_handler(SERVICE.full_name, methods)
+
+    async def settle(self, *, within_seconds: float) -> None:
+        """Wait for what goes on for callers that are gone."""
+        if self._working:
+            await asyncio.wait(self._working, timeout=within_seconds)
+
+    async def caller_of(self, context: Context) -> Caller:
+        """Return who calls. Raises Unauthenticated."""
+        given = [value for name, value in context.invocation_metadata() if name == "authorization"]
+        # Whoever sends two of them may have had one put in front of theirs.
+        authorization = given[0] if len(given) == 1 and isinstance(given[0], str) else None
+        return await self._authenticator.caller_of(authorization, peer=host_of(context.peer()))
+
+    def _answering(
+        self, name: str, kind: type[Message], verb: _Verb
+    ) -> Callable[[bytes, Context], Awaitable[bytes]]:
+        async def answer(data: bytes, context: Context) -> bytes:
+            try:
+                caller = await self.caller_of(context)
+                response = await self._to_the_end(verb(caller, _decoded(kind, data)))
+                return response.SerializeToString()
+            except Exception as error:  # noqa: BLE001 - the server's edge: whatever it is, it is told
+                refusal = refusal_of(error, doing=name)
+            await context.abort(refusal.code, refusal.text, refusal.metadata)
+            raise AssertionError("abort has raised")
+
+        return answer
+
+    async def _lease(self, data: bytes, context: Context) -> None:
+        try:
+            caller = await self.caller_of(context)
+            request: Any = _decoded(GetMessageClass(_LEASE_REQUEST), data)
+            with self._polls.taken(caller):
+                handout = await self._leasing.lease(
+                    caller, request, left_seconds=context.time_remaining()
+                )
+        except Exception as error:  # noqa: BLE001 - the server's edge: whatever it is, it is told
+            refusal = refusal_of(error, doing="Lease")
+        else:
+            if handout.surplus:
+                self._started(self._service.undelivered(handout.surplus))
+            try:
+                await context.write(handout.response.SerializeToString())
+            except BaseException:
+                # The caller is gone: nobody knows of these leases.
+                self._started(self._service.undelivered(handout.leases))
+                raise
+            return
+        await context.abort(refusal.code, refusal.text, refusal.metadata)
+
+    async def _to_the_end(self, work: Coroutine[Any, Any, R]) -> R:
+        """Do *work*, and go on with it if the caller leaves.
+
+        A statement that is given up in the middle costs more than one whose answer nobody hears.
+        """
+        return await asyncio.shield(self._started(work))
+
+    def _started(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
+        task = asyncio.create_task(work)
+        self._working.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._working.discard(task)
+        if not task.cancelled():
+            # Told to the caller, if there is one still.
+            task.exception()
+
+
+_LEASE_REQUEST = SERVICE.methods_by_name["Lease"].input_type
+
+
+def _decoded(kind: type[Message], data: bytes) -> Message:
+    try:
+        return kind.FromString(data)
+    except DecodeError:
+        name = kind.DESCRIPTOR.full_name
+        raise InvalidTask(f"the request is no {name} as protobuf writes it") from None
+
+
+def host_of(peer: str) -> str:
+    """Return the host of a peer as gRPC names it: "ipv4:10.0.0.7:4711", "ipv6:%5B::1%5D:4711"."""
+    kind, _, address = unquote(peer).partition(":")
+    if kind not in ("ipv4", "ipv6"):
+        return kind
+    return address.rpartition(":")[0].strip("[]")

@@ -1,0 +1,55 @@
+"""Errors as gRPC tells them: one status each, by the table that HTTP uses too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import grpc
+
+from wherry.errors import WherryError
+from wherry.server.problems import problem_of
+from wherry.wire.status import DETAILS_KEY, facts_of, write_problem, write_status
+from wherry.wire.v1 import tasks_pb2
+
+# What the library calls otherwise than the wire does.
+_FIELDS: Final = {
+    "worker": "worker_id",
+    "lease_for": "lease_duration",
+    "limit": "page_size",
+    "after": "page_token",
+    "state": "states",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """How a call is ended that could not be answered."""
+
+    code: grpc.StatusCode
+    text: str
+    metadata: tuple[tuple[str, str | bytes], ...]
+
+
+def refusal_of(error: Exception, *, doing: str) -> Refusal:
+    """Return the end of a call that raised *error*; logs what is our fault."""
+    problem = problem_of(error, doing=doing)
+    code = grpc.StatusCode[problem.grpc_status]
+    field = problem.field
+    status = write_status(
+        code,
+        reason=problem.reason,
+        message=problem.detail,
+        field=None if field is None else _FIELDS.get(field, field),
+        retry_seconds=problem.retry_seconds,
+        id=problem.id,
+        # What is no fault of the caller's is nothing to them but its id.
+        facts=facts_of(error) if problem.id is None else None,
+    )
+    return Refusal(code, status.message, ((DETAILS_KEY, status.SerializeToString()),))
+
+
+def problem_message(error: WherryError, *, doing: str) -> tasks_pb2.Problem:
+    """Return what was wrong with one item of a batch."""
+    problem = problem_of(error, doing=doing)
+    return write_problem(reason=problem.reason, message=problem.detail, field=problem.field)

@@ -1,0 +1,88 @@
+"""Queues and workers on the wire."""
+
+from __future__ import annotations
+
+from wherry.domain.task import QueueDepth
+from wherry.domain.worker import WorkerSeen
+from wherry.wire.v1 import operators_pb2 as pb
+from wherry.wire.values import (
+    DIRECTIVES,
+    read_duration,
+    read_instant,
+    write_duration,
+    write_instant,
+)
+
+
+def write_queue(depth: QueueDepth) -> pb.Queue:
+    """Return what a queue holds."""
+    message = pb.Queue(
+        name=depth.queue,
+        ready=depth.ready,
+        delayed=depth.delayed,
+        parked=depth.parked,
+        leased=depth.leased,
+    )
+    if depth.oldest_due_seconds is not None:
+        # A clock that was set back may have made it negative.
+        message.oldest_due.CopyFrom(write_duration(max(0.0, depth.oldest_due_seconds)))
+    if depth.paused_at is not None:
+        pause = pb.Pause(
+            paused_at=write_instant(depth.paused_at),
+            actor=depth.paused_by or "",
+            reason=depth.pause_reason or "",
+        )
+        message.pause.CopyFrom(pause)
+    return message
+
+
+def read_queue(message: pb.Queue) -> QueueDepth:
+    """Return what a queue holds."""
+    paused = message.HasField("pause")
+    return QueueDepth(
+        message.name,
+        message.ready,
+        message.delayed,
+        message.parked,
+        message.leased,
+        (
+            read_duration(message.oldest_due, option="oldest_due")
+            if message.HasField("oldest_due")
+            else None
+        ),
+        paused_at=read_instant(message.pause.paused_at, option="paused_at") if paused else None,
+        paused_by=message.pause.actor or None,
+        pause_reason=message.pause.reason or None,
+    )
+
+
+def write_worker(seen: WorkerSeen) -> pb.Worker:
+    """Return a worker as it was last heard of."""
+    return pb.Worker(
+        instance=seen.instance,
+        name=seen.name,
+        host=seen.host,
+        pid=seen.pid or 0,
+        queues=seen.queues or (),
+        types=seen.types or (),
+        started_at=write_instant(seen.started_at),
+        beat_at=write_instant(seen.beat_at),
+        alive=seen.alive,
+        directive=DIRECTIVES.write(seen.directive),
+    )
+
+
+def read_worker(message: pb.Worker) -> WorkerSeen:
+    """Return a worker as it was last heard of."""
+    return WorkerSeen(
+        instance=message.instance,
+        name=message.name,
+        host=message.host,
+        pid=message.pid or None,
+        queues=tuple(message.queues) or None,
+        types=tuple(message.types) or None,
+        started_at=read_instant(message.started_at, option="started_at"),
+        beat_at=read_instant(message.beat_at, option="beat_at"),
+        alive=message.alive,
+        directive=DIRECTIVES.read(message.directive, option="directive"),
+    )

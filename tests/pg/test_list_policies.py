@@ -16,11 +16,12 @@ def test_a_lease_is_answered_with_its_attempt_and_the_stored_policy(session: Ses
     session.fail(first)
     leases = {lease.id: lease for lease in session.lease(2)}
 
-    answers = session.call(ListPolicies((leases[own], leases[plain])))
+    own_answer, plain_answer = session.call(ListPolicies((leases[own], leases[plain])))
 
-    [[attempt, text], default] = answers  # type: ignore[misc]
-    assert (attempt, json.loads(text)["delay"]) == (1, 7)
-    assert default == (2, None)
+    assert plain_answer == (2, None)
+    assert own_answer is not None
+    assert own_answer[0] == 1
+    assert json.loads(own_answer[1] or "")["delay"] == 7
 
 
 def test_a_lease_that_is_gone_is_none_and_so_is_a_forged_one(session: Session) -> None:

@@ -77,18 +77,25 @@ class LeaseForPollers(Command[list[list[Lease]]]):
     def answer(self) -> Answer[list[list[Lease]]]:
         # Counted from before the request, as ever.
         now = monotonic()
-        slots, allowed = _slots(self.pollers, most=self.MOST_AT_ONCE)
+        limits, together = _dealt(self.pollers, most=self.MOST_AT_ONCE)
         lease_ids = [str(uuid4()) for _ in self.pollers]
+        pollers = [
+            {
+                "lease_id": lease_id,
+                "worker": poller.worker,
+                "lease_seconds": poller.lease_seconds,
+                "limit_tasks": limit,
+                "limit_last": limit if poller.limit_last is None else poller.limit_last,
+            }
+            for lease_id, poller, limit in zip(lease_ids, self.pollers, limits, strict=True)
+        ]
         rows = yield Statement(
             "leases/lease_for_pollers",
             {
                 "queue": self.queue,
                 "types": None if self.types is None else list(self.types),
-                "slots": slots,
-                "allowed": allowed,
-                "lease_ids": lease_ids,
-                "workers": [poller.worker for poller in self.pollers],
-                "lease_seconds": [float(poller.lease_seconds) for poller in self.pollers],
+                "limit_tasks": together,
+                "pollers": json.dumps(pollers),
             },
         )
         seconds = {id_: p.lease_seconds for id_, p in zip(lease_ids, self.pollers, strict=True)}
@@ -292,19 +299,21 @@ def _turn(lease: Lease) -> tuple[int, int]:
     return -lease.priority, lease.position
 
 
-def _slots(pollers: Sequence[Poller], *, most: int) -> tuple[list[int], list[bool]]:
-    """Return, turn by turn, whose it is (from 1), and if a task on its last attempt will do."""
-    slots: list[int] = []
-    allowed: list[bool] = []
-    left = [(n, poller) for n, poller in enumerate(pollers, 1) if poller.limit > 0]
-    turn = 0
-    while left and len(slots) < most:
-        for n, poller in left:
-            slots.append(n)
-            allowed.append(poller.limit_last is None or turn < poller.limit_last)
-        turn += 1
-        left = [(n, poller) for n, poller in left if poller.limit > turn]
-    return slots[:most], allowed[:most]
+def _dealt(pollers: Sequence[Poller], *, most: int) -> tuple[list[int], int]:
+    """Return how many tasks each could get if *most* were dealt out in turns, and all together.
+
+    The last turn may be begun only: then there are fewer tasks than the limits make.
+    """
+    limits = [max(0, poller.limit) for poller in pollers]
+    turns, left = 0, most
+    for n, limit in zip(range(len(limits), 0, -1), sorted(limits), strict=True):
+        # So many have this limit, or a higher one.
+        if (limit - turns) * n >= left:
+            turns += -(-left // n)
+            break
+        left -= (limit - turns) * n
+        turns = limit
+    return [min(limit, turns) for limit in limits], min(most, sum(limits))
 
 
 def _given_back(outcomes: list[dict[str, Any]], closed: Sequence[str] = ()) -> dict[str, Any]:

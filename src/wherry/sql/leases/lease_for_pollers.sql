@@ -1,9 +1,9 @@
 -- Lease the next tasks of one queue to many workers that wait for it, in one statement: highest priority
--- first, then the longest ready, dealt out in the order of the slots. Each worker gets a lease of its own. Of
--- a paused queue none.
--- takes:   queue text, types text[] (null: any), slots integer[] (of which poller, from 1, each is), allowed
---          boolean[] (whether the slot takes a task on its last attempt), and of each poller: lease_ids
---          uuid[], workers text[], lease_seconds double precision[]
+-- first, then the longest ready, dealt out in turns. Each worker gets a lease of its own. Of a paused queue
+-- none.
+-- takes:   queue text, types text[] (null: any), limit_tasks integer, pollers json array of (lease_id, worker,
+--          lease_seconds, limit_tasks, limit_last: how many may be on their last attempt); the limits of all
+--          together are not many more than limit_tasks
 -- returns: a Lease (all of them unordered: sort by priority descending, then position)
 -- locks:   the leased rows, skip locked
 -- index:   live_ready, live_pkey, paused_pkey
@@ -20,7 +20,7 @@ with due as materialized (
        -- Of no row, so it is looked at once.
        and not exists (select from wherry.paused where paused.queue = :queue::text)
      order by live.priority desc, live.position
-     limit cardinality(:slots::integer[])
+     limit :limit_tasks::integer
        for update skip locked
 ),
 task as (
@@ -29,31 +29,47 @@ task as (
            row_number() over (partition by due.is_last order by due.priority desc, due.position) as nth
       from due
 ),
-slot as materialized (
-    select s.poller,
-           s.ord,
-           -- The first that may, for as many as there are: the other slots are for the other tasks.
-           s.allowed and count(*) filter (where s.allowed) over (order by s.ord)
-               <= (select count(*) from due where due.is_last) as for_last
-      from unnest(:slots::integer[], :allowed::boolean[]) with ordinality as s (poller, allowed, ord)
-     -- Where nothing is ready, as most of the time, a thousand slots cost nothing.
+slot as (
+    select p.lease_id,
+           p.worker,
+           p.lease_seconds,
+           p.poller,
+           turn.nth as turn,
+           turn.nth <= p.limit_last as may_be_last
+      from rows from (
+           json_to_recordset(:pollers::json) as (
+               lease_id uuid, worker text, lease_seconds double precision, limit_tasks integer, limit_last integer
+           )
+      ) with ordinality as p (lease_id, worker, lease_seconds, limit_tasks, limit_last, poller)
+     cross join lateral generate_series(1, least(p.limit_tasks, (select count(*) from due))) as turn (nth)
+     -- Where nothing is ready, as most of the time, a thousand pollers cost nothing.
      where exists (select from due)
 ),
-place as (
-    select slot.poller,
-           slot.for_last,
-           row_number() over (partition by slot.for_last order by slot.ord) as nth
+meant as (
+    select slot.lease_id,
+           slot.worker,
+           slot.lease_seconds,
+           slot.turn,
+           slot.poller,
+           -- The first that may, for as many as there are: the other slots are for the other tasks.
+           slot.may_be_last and count(*) filter (where slot.may_be_last) over (order by slot.turn, slot.poller)
+               <= (select count(*) from due where due.is_last) as for_last
       from slot
 ),
+place as (
+    select meant.lease_id,
+           meant.worker,
+           meant.lease_seconds,
+           meant.for_last,
+           row_number() over (partition by meant.for_last order by meant.turn, meant.poller) as nth
+      from meant
+),
 dealt as materialized (
-    select task.id, p.lease_id, p.worker, p.lease_seconds
+    select task.id, place.lease_id, place.worker, place.lease_seconds
       from task
       join place
         on place.for_last = task.is_last
        and place.nth = task.nth
-      join unnest(:lease_ids::uuid[], :workers::text[], :lease_seconds::double precision[])
-           with ordinality as p (lease_id, worker, lease_seconds, poller)
-        on p.poller = place.poller
 ),
 noted as (
     insert into wherry.lease (lease_id, expires_at, queue, worker, task_ids)

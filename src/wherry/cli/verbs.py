@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from wherry import __version__
+from wherry.cli.audit import audit
 from wherry.cli.dead import dead
 from wherry.cli.enqueue import enqueue
 from wherry.cli.entry import Door
 from wherry.cli.migrate import migrate
 from wherry.cli.queues import queues
 from wherry.cli.tasks import tasks
+from wherry.cli.token import token
 from wherry.cli.up import up
 from wherry.cli.worker import worker
 
@@ -21,5 +23,5 @@ def main() -> None:
     """Work with a Wherry task queue in PostgreSQL."""
 
 
-for verb in (up, worker, migrate, enqueue, tasks, dead, queues):
+for verb in (up, worker, migrate, enqueue, tasks, dead, queues, token, audit):
     main.add_command(verb)

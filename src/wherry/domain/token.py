@@ -107,6 +107,19 @@ class TokenFound:
     note_use: bool
 
 
+def check_token_name(name: object) -> str:
+    """Return *name* if a token may be called so. Raises InvalidOption."""
+    checked = check_name(name, option="name")
+    if looks_like_a_token(checked):
+        raise InvalidOption("name", f"{PREFIX}_…", "looks like a token: choose another name")
+    return checked
+
+
+def looks_like_a_token(text: str) -> bool:
+    """Whether *text* may be a token, or what is left of one: then it must not be shown."""
+    return text.strip().lower().startswith(f"{PREFIX}_")
+
+
 def check_rights(rights: object) -> tuple[str, ...]:
     """Return the rights, each once and in the order of `Right`. Raises InvalidOption."""
     given = _strings(rights, option="rights")

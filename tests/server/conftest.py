@@ -8,11 +8,24 @@ import pytest
 
 import wherry
 from wherry.server.desk import Desk
+from wherry.server.running import Running, running_service
 from wherry.server.service import Service
 
 
 @pytest.fixture
-async def service(app: wherry.App) -> AsyncIterator[Service]:
-    """The service of a server, with its desk running."""
-    made = Service(app, desk=Desk(app))
-    yield made
+async def running(app: wherry.App) -> AsyncIterator[Running]:
+    """What a server runs behind its doors: service, desk, listener, maintenance."""
+    async with running_service(app) as made:
+        yield made
+
+
+@pytest.fixture
+def service(running: Running) -> Service:
+    """What both doors call."""
+    return running.service
+
+
+@pytest.fixture
+def desk(running: Running) -> Desk:
+    """Where polls wait."""
+    return running.desk

@@ -97,10 +97,15 @@ def retry(
 
 def stored_policy(lease: Lease, *, note: Callable[[str], object] | None = None) -> RetryPolicy:
     """The policy that was stored with the task; the default if there is none, or none readable."""
+    return policy_of_text(lease.retry_text, note=note)
+
+
+def policy_of_text(text: str | None, *, note: Callable[[str], object] | None = None) -> RetryPolicy:
+    """The policy that is stored as *text*; the default if there is none, or none readable."""
     stored = None
-    if lease.retry_text:
+    if text:
         try:
-            stored = decode_result(lease.retry_text, what="retry policy")
+            stored = decode_result(text, what="retry policy")
         except DecodeError as error:
             # Only plain SQL could have put it there; the task must come to an end all the same.
             if note is not None:

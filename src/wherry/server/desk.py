@@ -1,68 +1,333 @@
-"""Where workers wait for tasks."""
+"""The desk: where workers wait for tasks, and no connection is held for any of them.
+
+Polls gather while a statement is under way, and the next statement serves all of them. A poll that
+finds nothing waits until something comes to one of its queues, which PostgreSQL notifies of, since
+the desk has said what it waits for (`marks.py`). What is known to be empty is not asked about
+again: a thousand idle workers that come back every minute cost no statement. A look every few
+seconds is the backstop.
+
+While the database is away, polls that wait go on waiting, and are served as soon as it is back; one
+whose time is over is told Unavailable, as is one that did not want to wait.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Final
 
+from wherry.commands.maintenance import PromoteTasks
+from wherry.commands.workers import LeaveWorker
 from wherry.domain.lease import Lease, LeaseRef
 from wherry.domain.worker import Directive
-from wherry.server.caller import Caller
+from wherry.errors import Unavailable, WherryError
+from wherry.server.caller import ALL_QUEUES, Caller
+from wherry.server.dealing import deal
+from wherry.server.marks import Marks
+from wherry.server.returns import Returns
+from wherry.server.roster import Roster
+from wherry.server.waiters import Poll, Sought, Waiter
+from wherry.transport.base import Transport
+from wherry.transport.faults import is_trouble, one_line
+from wherry.transport.patience import Patience
 
-if TYPE_CHECKING:
-    from wherry.app.app import App
+log = logging.getLogger("wherry.server")
 
+__all__ = ["Desk", "Poll"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Poll:
-    """What somebody who came to lease asked for, checked."""
-
-    caller: Caller
-    worker: str
-    queues: tuple[str, ...]
-    types: tuple[str, ...] | None
-    max_tasks: int
-    max_last: int | None
-    lease_seconds: float
-    wait_seconds: float
-    confirm_seconds: float | None
+# A statement that takes longer, when a poll's time is over, is not waited for.
+_ANSWER_WITHIN_SECONDS: Final = 5.0
+_LEAVE_WITHIN_SECONDS: Final = 0.5
+_MOST_QUIET: Final = 10_000
+_GOING: Final = "the server is shutting down: ask again"
 
 
 class Desk:
-    """Hands out leases; for now every poll asks for itself."""
+    """The long polls of one server."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    async def poll(self, poll: Poll) -> list[Lease]:
-        """Lease for one poll, waiting as long as it says."""
-        return await self._app.alease(
-            worker=poll.worker,
-            queues=poll.queues,
-            types=poll.types,
-            max_tasks=poll.max_tasks,
-            lease_for=poll.lease_seconds,
-            wait=poll.wait_seconds,
+    def __init__(
+        self,
+        *,
+        leasing: Transport,
+        keeping: Transport,
+        instance: str,
+        is_listening: Callable[[], bool],
+        look_seconds: float = 1.0,
+        look_seconds_listening: float = 5.0,
+    ) -> None:
+        """*leasing* leases and looks; *keeping* beats and gives back. One session each."""
+        self._leasing = leasing
+        self._keeping = keeping
+        self._instance = instance
+        self._waiters: dict[Waiter, None] = {}
+        # What was looked for and not there, while everything that comes is heard of.
+        self._quiet: set[Sought] = set()
+        self._some = asyncio.Event()
+        self._draining = False
+        self._patience = Patience(longest=1.0)
+        self._trouble: Exception | None = None
+        self._trouble_until = 0.0
+        self._returns = Returns(keeping)
+        self._roster = Roster(keeping, changed=self._directive_changed)
+        self._marks = Marks(
+            leasing,
+            instance=instance,
+            waited=self._waited_queues,
+            found=self._found,
+            is_listening=is_listening,
+            look_seconds=look_seconds,
+            look_seconds_listening=look_seconds_listening,
         )
 
+    async def run(self) -> None:
+        """Serve for ever; the owner cancels it, after `drain`."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._deal_on(), name="desk")
+            group.create_task(self._marks.run(), name="marks")
+            group.create_task(self._returns.run(), name="returns")
+            group.create_task(self._roster.run(self._waiting_workers), name="roster")
+
+    async def poll(self, poll: Poll) -> list[Lease]:
+        """Return leases for a poll, waiting as long as it says; maybe none.
+
+        Raises Unavailable if the database is away when its time is over. If this is canceled, what
+        was leased for it goes back at once.
+        """
+        if self._draining:
+            raise Unavailable(_GOING)
+        self._roster.seen(
+            poll.caller,
+            poll.worker,
+            queues=None if poll.every_queue else poll.queues,
+            types=poll.types,
+            is_polling=True,
+        )
+        directive = self._roster.directive_of(poll.caller, poll.worker)
+        if directive is Directive.STOP:
+            return []
+        waiter = Waiter(poll)
+        if directive is Directive.DRAIN:
+            if waiter.over:
+                return []
+            waiter.rests, waiter.hungry = True, False
+        elif waiter.over and self._trouble is not None and monotonic() < self._trouble_until:
+            raise self._away()
+        elif not waiter.over and poll.sought in self._quiet and self._marks.settled(poll.marks):
+            waiter.hungry = False
+        return await self._wait(waiter)
+
+    async def _wait(self, waiter: Waiter) -> list[Lease]:
+        poll = waiter.poll
+        self._waiters[waiter] = None
+        loop = asyncio.get_running_loop()
+        latest = poll.wait_seconds + _ANSWER_WITHIN_SECONDS
+        timers = [loop.call_later(latest, self._give_up, waiter)]
+        if not waiter.over:
+            timers.append(loop.call_later(poll.wait_seconds, self._time_is_over, waiter))
+        if waiter.hungry:
+            self._some.set()
+        elif not waiter.rests and not self._marks.knows(poll.marks):
+            self._marks.wake()
+        try:
+            leases = await waiter.answer
+        except asyncio.CancelledError:
+            # What was dealt to it already, or is on the way.
+            self._returns.give_back(waiter.leases)
+            waiter.leases = []
+            waiter.abandon()
+            raise
+        finally:
+            for timer in timers:
+                timer.cancel()
+            self._waiters.pop(waiter, None)
+        if leases and poll.confirm_seconds is not None:
+            self._returns.expect(
+                leases, within=poll.confirm_seconds, lease_seconds=poll.lease_seconds
+            )
+        return leases
+
     async def give_back(self, leases: Sequence[Lease]) -> None:
-        """Release leases that were not delivered."""
-        for lease in leases:
-            await self._app.arelease(lease)
+        """Release leases that could not be delivered, at once."""
+        self._returns.give_back(leases)
 
     def confirm(self, leases: Iterable[LeaseRef]) -> None:
-        """These leases are known to have been delivered."""
+        """Somebody has beaten or reported: these leases were delivered."""
+        self._returns.confirm(leases)
 
     def seen(self, caller: Caller, worker: str) -> None:
-        """A worker was heard of."""
+        """A worker was heard of, beating."""
+        self._roster.seen(caller, worker)
 
     def directive_of(self, caller: Caller, worker: str) -> Directive:
         """Return what a worker is asked to do."""
-        return Directive.NONE
+        return self._roster.directive_of(caller, worker)
 
     def ask_directives(self) -> None:
         """Look soon for what workers are asked to do."""
+        self._roster.ask_soon()
 
     async def leave(self, caller: Caller, worker: str) -> None:
         """A worker says goodbye."""
+        await self._roster.leave(caller, worker)
+
+    def heard(self, queue: str) -> None:
+        """There may be tasks in *queue*: its polls are served. The empty name is every queue."""
+        if queue:
+            self._found([queue])
+            return
+        self._quiet.clear()
+        self._marks.wake()
+        self._feed(self._waiters)
+
+    def promoted(self) -> None:
+        """Delayed tasks became ready: who listens hears of it, who does not has to look."""
+        self._marks.look_now()
+
+    def drain(self) -> None:
+        """Answer all who wait, and let nobody wait any more."""
+        self._draining = True
+        for waiter in list(self._waiters):
+            if not waiter.in_flight:
+                waiter.settle()
+            waiter.over = True
+
+    async def leave_all(self) -> None:
+        """Give back what is undelivered, and want no more wake-ups; within half a second each."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_WITHIN_SECONDS):
+                await self._returns.flushed()
+        with suppress(TimeoutError, WherryError):
+            async with asyncio.timeout(_LEAVE_WITHIN_SECONDS):
+                await self._keeping.call(LeaveWorker(self._instance))
+
+    async def _deal_on(self) -> None:
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            hungry = [w for w in self._waiters if w.hungry and not w.is_gone]
+            if not hungry:
+                continue
+            try:
+                await self._round(hungry)
+            except Exception as error:  # noqa: BLE001 - the border of a service's tick
+                await self._bear(error, hungry)
+            else:
+                self._trouble = None
+                self._patience.reset()
+
+    async def _round(self, hungry: list[Waiter]) -> None:
+        for waiter in hungry:
+            # What is heard from now on asks for another round.
+            waiter.hungry, waiter.in_flight = False, True
+        settled = {w.poll.marks for w in hungry if self._marks.settled(w.poll.marks)}
+        try:
+            await deal(self._leasing, hungry)
+            await self._deal_due(hungry)
+        finally:
+            for waiter in hungry:
+                waiter.in_flight = False
+                if waiter.is_gone:
+                    self._returns.give_back(waiter.leases)
+                    waiter.leases = []
+                elif waiter.leases:
+                    waiter.settle()
+        for waiter in hungry:
+            if waiter.is_gone:
+                continue
+            if waiter.over:
+                waiter.settle()
+            elif waiter.hungry:
+                self._some.set()
+            else:
+                # Who takes no task on its last attempt does not know what is there for others.
+                if waiter.poll.marks in settled and waiter.poll.max_last != 0:
+                    self._keep_quiet(waiter.poll.sought)
+                if not self._marks.knows(waiter.poll.marks):
+                    self._marks.wake()
+
+    def _keep_quiet(self, sought: Sought) -> None:
+        if len(self._quiet) >= _MOST_QUIET:
+            self._quiet.clear()
+        self._quiet.add(sought)
+
+    async def _deal_due(self, hungry: Sequence[Waiter]) -> None:
+        """Look once more for those who do not wait: a task may be due that nobody promoted yet."""
+        empty = [w for w in hungry if w.over and not w.leases and not w.is_gone]
+        if empty and (await self._leasing.call(PromoteTasks())).promoted:
+            await deal(self._leasing, empty)
+
+    async def _bear(self, error: Exception, hungry: Sequence[Waiter]) -> None:
+        """Keep those who can wait, tell the others, and give the database some time."""
+        if not is_trouble(error):
+            log.error("leasing failed; it will be tried again", exc_info=error)
+        elif self._patience.may_complain():
+            log.warning("polls wait for the database: %s", one_line(error))
+        self._trouble = error
+        self._quiet.clear()
+        pause = self._patience.next_pause()
+        self._trouble_until = monotonic() + pause
+        for waiter in hungry:
+            if waiter.over:
+                waiter.fail(self._away())
+            elif not waiter.is_gone:
+                waiter.hungry = True
+        await asyncio.sleep(pause)
+        self._some.set()
+
+    def _away(self) -> WherryError:
+        error = self._trouble or self._marks.trouble
+        if isinstance(error, WherryError):
+            return error
+        return Unavailable("leasing failed: ask again")
+
+    def _time_is_over(self, waiter: Waiter) -> None:
+        waiter.over = True
+        if waiter.in_flight:
+            # The round that is under way answers it.
+            return
+        if self._trouble is not None or self._marks.trouble is not None:
+            waiter.fail(self._away())
+        elif not waiter.hungry:
+            waiter.settle()
+
+    def _give_up(self, waiter: Waiter) -> None:
+        waiter.fail(Unavailable("the database has not answered in time"))
+
+    def _found(self, queues: Iterable[str]) -> None:
+        found = set(queues)
+        self._quiet = {
+            sought
+            for sought in self._quiet
+            if ALL_QUEUES not in sought[0] and found.isdisjoint(sought[0])
+        }
+        self._feed(
+            w for w in self._waiters if w.poll.every_queue or not found.isdisjoint(w.poll.queues)
+        )
+
+    def _feed(self, waiters: Iterable[Waiter]) -> None:
+        for waiter in waiters:
+            if not waiter.rests:
+                waiter.hungry = True
+                self._some.set()
+
+    def _waited_queues(self) -> set[str]:
+        return {
+            mark
+            for waiter in self._waiters
+            if not waiter.rests and not waiter.over
+            for mark in waiter.poll.marks
+        }
+
+    def _waiting_workers(self) -> list[tuple[str | None, str]]:
+        return [(w.poll.caller.token_id, w.poll.worker) for w in self._waiters]
+
+    def _directive_changed(self, token_id: str | None, worker: str) -> None:
+        for waiter in list(self._waiters):
+            poll = waiter.poll
+            if (poll.caller.token_id, poll.worker) == (token_id, worker):
+                waiter.over = True
+                if not waiter.in_flight:
+                    waiter.settle()

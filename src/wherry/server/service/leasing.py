@@ -42,6 +42,8 @@ class Leasing(Base):
         *queues* in order of preference, `default` if none is named, `*` for every one. Raises
         Unavailable, after *wait*, while the database is away.
         """
+        self._refuse_too_many(queues, of="queues")
+        self._refuse_too_many(types or (), of="types")
         names = asked_queues(list(queues) or [DEFAULT_QUEUE])
         for name in names:
             caller.require(Right.WORK, None if name == "*" else name)

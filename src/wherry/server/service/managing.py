@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from wherry.app.asked import asked_ids, asked_reason
+from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
-from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
+from wherry.commands.queues import PauseQueue, ResumeQueue
+from wherry.commands.tasks import CancelTasks, PurgeTasks, QueuesOf, RequeueTasks
 from wherry.commands.workers import DirectWorkers
 from wherry.domain.options import check_flag, check_id, check_integer, check_name
 from wherry.domain.state import FINAL, State
@@ -131,12 +134,13 @@ class Managing(Base):
     async def pause_queue(self, caller: Caller, *, queue: str, reason: str | None = None) -> bool:
         """Let nothing be leased from a queue; False if it was paused before."""
         caller.require(Right.ADMIN, check_name(queue, option="queue"))
-        raise NotImplementedError(reason)
+        why = asked_reason(reason)
+        return await self._audited(caller, PauseQueue(queue, caller.name, why), reason=why)
 
     async def resume_queue(self, caller: Caller, *, queue: str, reason: str | None = None) -> bool:
         """Let a paused queue's tasks be leased again; False if it was not paused."""
         caller.require(Right.ADMIN, check_name(queue, option="queue"))
-        raise NotImplementedError(reason)
+        return await self._audited(caller, ResumeQueue(queue), reason=asked_reason(reason))
 
     async def direct_workers(
         self,
@@ -162,7 +166,7 @@ class Managing(Base):
         self, caller: Caller, verb: _Verb, id: int, *, reason: str | None
     ) -> Change:
         require_right(caller, Right.ADMIN)
-        [queue] = (await self._queues_of([check_id(id)])).values() or [None]
+        queue = (await self._queues_of([check_id(id)])).get(id)
         if queue is None or not (caller.may(Right.ADMIN, queue) or caller.may(Right.READ, queue)):
             raise NotFound(id)
         caller.require(Right.ADMIN, queue)
@@ -202,13 +206,14 @@ class Managing(Base):
         wrong = next((state for state in states if state not in verb.states), None)
         if wrong is not None:
             raise InvalidOption("state", wrong, f"choose among {', '.join(verb.states)}")
+        narrowed = {"state": states} | given
         most = self.settings.batch_limit
         check_integer(limit, option="limit", least=1, most=most)
-        page = await self.app.alist_tasks(state=states, limit=limit, after=after, **given)
+        page = await self.app.alist_tasks(limit=limit, after=after, **narrowed)
         found = [task.id for task in page.tasks]
         changes: list[Change] = []
         if found and not dry_run:
-            changes = await self._apply(caller, verb, found, reason=why)
+            changes = await self._apply(caller, verb, found, reason=why, filter=_shown(narrowed))
         return Changed(len(found), changes, page.after)
 
     async def _change_named(
@@ -225,18 +230,28 @@ class Managing(Base):
         return Changed(len(mine), changes)
 
     async def _apply(
-        self, caller: Caller, verb: _Verb, ids: Sequence[int], *, reason: str | None
+        self,
+        caller: Caller,
+        verb: _Verb,
+        ids: Sequence[int],
+        *,
+        reason: str | None,
+        **target: Any,
     ) -> list[Change]:
         """Change tasks in one transaction, with one line in the audit."""
-        answers = await self._audited(caller, verb.command(tuple(ids)), reason=reason)
+        command = verb.command(tuple(ids))
+        answers = await self._audited(caller, command, reason=reason, **target)
         return [_change_of(id, answer) for id, answer in zip(ids, answers, strict=True)]
 
     async def _queues_of(self, ids: Sequence[int]) -> dict[int, str]:
-        found = [await self.app.aget_task(id) for id in ids]
-        return {task.id: task.queue for task in found if task is not None}
+        found = await self.app.acarry(QueuesOf(tuple(ids)), call="change")
+        return {id: queue for id, queue in zip(ids, found, strict=True) if queue is not None}
 
-    async def _audited(self, caller: Caller, command: Command[R], *, reason: str | None) -> R:
-        return await self.app.acarry(command, call="change")
+    async def _audited(
+        self, caller: Caller, command: Command[R], *, reason: str | None, **target: Any
+    ) -> R:
+        actor = Actor(caller.name, caller.peer or None, reason)
+        return await self.app.acarry(audited(command, actor, **target), call="change")
 
 
 def _canceling(reason: str | None) -> _Verb:
@@ -251,3 +266,12 @@ def _change_of(id: int, answer: Any) -> Change:
     if isinstance(answer, Requeued):
         return Change(id, answer.answer, answer.key, answer.taken_by)
     return Change(id, answer)
+
+
+def _shown(filter: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a filter as the audit writes it."""
+    return {
+        name: value.total_seconds() if isinstance(value, timedelta) else value
+        for name, value in filter.items()
+        if value is not None
+    }

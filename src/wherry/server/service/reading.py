@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import wherry
+from wherry.commands.tasks import GetTask
 from wherry.commands.workers import ListWorkers
 from wherry.domain.durations import Duration
-from wherry.domain.options import check_key, check_name
+from wherry.domain.options import check_id, check_key, check_name
 from wherry.domain.task import Page, QueueDepth, Task
 from wherry.domain.worker import WorkerSeen
 from wherry.errors import InvalidOption, NotFound, PermissionDenied
@@ -37,16 +38,15 @@ class Reading(Base):
             if queue is None or key is None:
                 raise InvalidOption("id", id, "name the task: its id, or its queue and key")
             caller.require(Right.READ, check_name(queue, option="queue"))
-            id = await self._id_of(queue, check_key(key))
-        elif queue is not None or key is not None:
-            raise InvalidOption("id", id, "give the id, or queue and key, not both")
-        task = await self.app.aget_task(id)
+            look = GetTask(queue=queue, key=check_key(key))
+        else:
+            if queue is not None or key is not None:
+                raise InvalidOption("id", id, "give the id, or queue and key, not both")
+            look = GetTask(check_id(id))
+        task = await self.app.acarry(look, call="get_task")
         if task is None or not caller.may(Right.READ, task.queue):
-            raise NotFound(id)
+            raise NotFound(id, key=key)
         return task
-
-    async def _id_of(self, queue: str, key: str) -> int:
-        raise NotFound(None, key=f"{queue}/{key}")
 
     async def list_tasks(
         self,

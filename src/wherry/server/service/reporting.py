@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Final, Literal, TypeAlias
 
 from wherry.app.asked import asked_reason
 from wherry.commands.base import Command
-from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks
+from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks, ListPolicies
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.failure import Failure, type_name
-from wherry.domain.lease import Fence, LeaseRef, Reported
+from wherry.domain.lease import Fence, Reported
 from wherry.domain.options import check_flag
-from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome
-from wherry.domain.retry import DEFAULT_POLICY, RetryPolicy, delay
+from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome, policy_of_text
+from wherry.domain.retry import delay
 from wherry.errors import Busy, InvalidOption, InvalidTask, LeaseLost, WherryError
 from wherry.server.caller import Caller, Right
 from wherry.server.service.base import Base
@@ -118,18 +119,15 @@ class Reporting(Base):
         """Let failed attempts wait as the policies that are stored with their tasks say."""
         if not places:
             return
-        policies = await self._policies([made[n].lease for n in places])
-        for n in places:
+        leases = tuple(made[n].lease for n in places)
+        found = await self.app.acarry(ListPolicies(leases), call="report")
+        for n, policy in zip(places, found, strict=True):
             failed = made[n]
-            if isinstance(failed, Failed):
-                attempt, policy = policies.get(failed.lease.fence, (1, DEFAULT_POLICY))
-                wait = delay(policy, attempts=attempt).total_seconds()
-                made[n] = Failed(failed.lease, "retry", failed.failure, wait, failed.reason)
-
-    async def _policies(
-        self, leases: Sequence[LeaseRef]
-    ) -> Mapping[Fence, tuple[int, RetryPolicy]]:
-        return {lease.fence: (1, DEFAULT_POLICY) for lease in leases}
+            # A lease that is gone is answered so, however long its task would have waited.
+            if isinstance(failed, Failed) and policy is not None:
+                attempt, text = policy
+                wait = delay(policy_of_text(text), attempts=attempt).total_seconds()
+                made[n] = replace(failed, retry_seconds=wait)
 
     async def _send(self, outcomes: Sequence[Any]) -> list[_Answer]:
         """Report outcomes of one kind. What PostgreSQL refuses is parted until it stands alone."""

@@ -1,0 +1,87 @@
+"""Leases for many polls at once: one statement for all that look for the same.
+
+A round serves every poll that may find something. It goes through each poll's queues in the poll's
+order; polls that stand at the same queue and know the same types share a statement, in the order in
+which they came, and tasks are dealt out to them one by one in turn. No poll is ever given more than
+it asked for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wherry.commands.leases import LeaseForPollers
+from wherry.commands.queues import ListReadyOf, ListReadyQueues
+from wherry.server.waiters import Waiter
+from wherry.transport.base import Transport
+
+
+@dataclass(slots=True)
+class _Hand:
+    """One poll in one round: the queues that it has not been through yet, the next one last."""
+
+    waiter: Waiter
+    queues: list[str]
+
+
+async def deal(transport: Transport, waiters: Sequence[Waiter]) -> None:
+    """Lease for *waiters*, in their order; each one's `leases` grow. Raises Unavailable.
+
+    What was leased before an error stays leased, and stands in `leases`.
+    """
+    hands = await _hands(transport, waiters)
+    while hands:
+        groups: defaultdict[tuple[str, tuple[str, ...] | None], list[_Hand]] = defaultdict(list)
+        for hand in hands:
+            groups[hand.queues[-1], hand.waiter.poll.types].append(hand)
+        for (queue, types), group in groups.items():
+            await _lease(transport, queue, types, [hand.waiter for hand in group])
+        for hand in hands:
+            hand.queues.pop()
+        hands = [
+            hand for hand in hands if hand.queues and hand.waiter.wants and not hand.waiter.is_gone
+        ]
+
+
+async def _lease(
+    transport: Transport, queue: str, types: tuple[str, ...] | None, waiters: Sequence[Waiter]
+) -> None:
+    left = [waiter for waiter in waiters if waiter.wants and not waiter.is_gone]
+    while left:
+        asked = min(sum(waiter.wants for waiter in left), LeaseForPollers.MOST_AT_ONCE)
+        pollers = tuple(waiter.asks() for waiter in left)
+        dealt = await transport.call(LeaseForPollers(queue, types, pollers))
+        count = 0
+        for waiter, leases in zip(left, dealt, strict=True):
+            waiter.leases += leases
+            count += len(leases)
+        # Only if it was the statement's own bound that left somebody out.
+        left = [waiter for waiter in left if waiter.wants and not waiter.is_gone]
+        if count < asked:
+            return
+
+
+async def _hands(transport: Transport, waiters: Sequence[Waiter]) -> list[_Hand]:
+    named = dict.fromkeys(
+        queue for w in waiters if not w.poll.every_queue for queue in w.poll.queues
+    )
+    ready: set[str] | None = None
+    rotation: list[str] = []
+    if any(waiter.poll.every_queue for waiter in waiters):
+        rotation = await transport.call(ListReadyQueues())
+        ready = set(rotation)
+        # So that none of them is always the last.
+        random.shuffle(rotation)
+    elif len(named) > 1:
+        # One look at all of them, instead of a statement for each that is empty.
+        ready = set(await transport.call(ListReadyOf(tuple(named))))
+    hands: list[_Hand] = []
+    for waiter in waiters:
+        queues = rotation if waiter.poll.every_queue else waiter.poll.queues
+        queues = [queue for queue in reversed(queues) if ready is None or queue in ready]
+        if queues:
+            hands.append(_Hand(waiter, queues))
+    return hands

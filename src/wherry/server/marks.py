@@ -1,0 +1,212 @@
+"""Tells the database which queues are waited for here, so that an enqueue there notifies.
+
+The server's form of `worker/wakeups.py`, and one for all who wait: one statement marks every queue
+that somebody waits for. A transaction that was under way when a mark was made may not have seen it;
+so until all of those have ended, a new queue is looked at again and again. Then it is *settled*:
+whatever comes is heard of. The look every few seconds is the backstop and the truth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Collection, Iterable
+from time import monotonic
+from typing import Final
+
+from wherry.commands.queues import ListReadyOf, ListReadyQueues
+from wherry.commands.workers import EVERY_QUEUE, StopWaiting, TransactionsEnded, WaitForTasks
+from wherry.transport.base import Transport
+from wherry.transport.faults import is_trouble, one_line
+from wherry.transport.patience import Patience
+
+log = logging.getLogger("wherry.server")
+
+_KNOWN_FOR_SECONDS: Final = 30.0
+_FIRST_PAUSE_SECONDS: Final = 0.005
+_LONGEST_PAUSE_SECONDS: Final = 1.0
+# Without a waiter for so long, while there are tasks: the workers are busy, and need no wake-ups.
+_BUSY_AFTER_SECONDS: Final = 2.0
+# A mark that ends so soon is not relied on: a statement may take a while to see it.
+_MARGIN_SECONDS: Final = 5.0
+
+
+class Marks:
+    """The waiting of one server. `EVERY_QUEUE` is waited for by who polls `*`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        instance: str,
+        waited: Callable[[], Collection[str]],
+        found: Callable[[Iterable[str]], object],
+        is_listening: Callable[[], bool],
+        look_seconds: float,
+        look_seconds_listening: float,
+    ) -> None:
+        """*waited*: the queues of those who wait now. *found* is told which of them have tasks."""
+        self._transport = transport
+        self._instance = instance
+        self._waited = waited
+        self._found = found
+        self._is_listening = is_listening
+        self._look_seconds = look_seconds
+        self._look_seconds_listening = look_seconds_listening
+        self._known_until: dict[str, float] = {}
+        self._left_at: dict[str, float] = {}
+        # Marked, but transactions that cannot have seen it may be under way.
+        self._fresh: set[str] = set()
+        self._horizon: int | None = None
+        self._looks = 0
+        self._pause = _FIRST_PAUSE_SECONDS
+        self._look_at = 0.0
+        self._news = asyncio.Event()
+        self._patience = Patience(longest=1.0)
+        # Why the last look failed, if it did.
+        self.trouble: Exception | None = None
+
+    def wake(self) -> None:
+        """Somebody waits for a queue that nobody waited for before."""
+        self._news.set()
+
+    def settled(self, queues: Collection[str]) -> bool:
+        """Whether everything that comes to *queues* from now on is heard of."""
+        if not self._is_listening():
+            return False
+        relied = monotonic() + _MARGIN_SECONDS
+        return all(
+            queue not in self._fresh and self._known_until.get(queue, 0.0) > relied
+            for queue in queues
+        )
+
+    def look_now(self) -> None:
+        """Look at what is waited for, unless everything that comes is heard of."""
+        if not self._is_listening():
+            self._look_at = 0.0
+            self._news.set()
+
+    def knows(self, queues: Collection[str]) -> bool:
+        """Whether *queues* are marked, settled or not."""
+        return all(queue in self._known_until for queue in queues)
+
+    async def run(self) -> None:
+        """Keep marking and looking for ever; the owner cancels it."""
+        while True:
+            try:
+                seconds = await self._pass()
+                self._patience.reset()
+                self.trouble = None
+            except Exception as error:
+                # The border of a service's tick.
+                self.trouble = error
+                self._known_until.clear()
+                if not is_trouble(error):
+                    log.exception("looking for tasks failed; it will be tried again")
+                elif self._patience.may_complain():
+                    log.warning("waiting polls wait for the database: %s", one_line(error))
+                await asyncio.sleep(self._patience.next_pause())
+                continue
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+
+    async def _pass(self) -> float:
+        """Do what is due; returns in how many seconds there is more to do."""
+        self._news.clear()
+        waited = set(self._waited())
+        await self._let_go(waited)
+        if not waited:
+            self._horizon = None
+            self._fresh.clear()
+            return _BUSY_AFTER_SECONDS if self._known_until else _KNOWN_FOR_SECONDS
+        listening = self._is_listening()
+        if listening:
+            await self._mark(waited)
+            if self._horizon is not None and not await self._look_again(waited):
+                return self._step()
+        elif self._known_until:
+            self._known_until.clear()
+            self._fresh.clear()
+            self._horizon = None
+        now = monotonic()
+        if now >= self._look_at:
+            await self._look(waited)
+        renew_at = min(
+            (
+                until - _KNOWN_FOR_SECONDS / 2
+                for q, until in self._known_until.items()
+                if q in waited
+            ),
+            default=self._look_at,
+        )
+        return max(0.0, min(self._look_at, renew_at) - monotonic())
+
+    async def _mark(self, waited: set[str]) -> None:
+        now = monotonic()
+        new = {queue for queue in waited if self._known_until.get(queue, 0.0) <= now}
+        due = now + _KNOWN_FOR_SECONDS / 2
+        if not new and all(self._known_until[queue] > due for queue in waited):
+            return
+        horizon = await self._transport.call(
+            WaitForTasks(self._instance, tuple(sorted(waited)), _KNOWN_FOR_SECONDS)
+        )
+        for queue in waited:
+            self._known_until[queue] = now + _KNOWN_FOR_SECONDS
+        if new:
+            self._fresh |= new
+            self._horizon, self._looks, self._pause = horizon, 0, _FIRST_PAUSE_SECONDS
+            await self._look(waited)
+
+    async def _look_again(self, waited: set[str]) -> bool:
+        """Look until the transactions of the horizon have ended; True when they have."""
+        horizon = self._horizon
+        if horizon is None:
+            return True
+        # An enqueue that had not seen us, and had no transaction id yet, is over in two looks.
+        self._looks += 1
+        ended = await self._transport.call(TransactionsEnded(horizon)) and self._looks > 2
+        await self._look(waited & self._fresh)
+        if ended:
+            self._horizon = None
+            self._fresh.clear()
+        return ended
+
+    def _step(self) -> float:
+        pause, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+        return pause
+
+    async def _look(self, queues: set[str]) -> None:
+        """Look which queues have tasks: one statement, however many wait for however many."""
+        seconds = self._look_seconds_listening if self._is_listening() else self._look_seconds
+        # Jittered, so that many servers do not look in step.
+        self._look_at = monotonic() + seconds * random.uniform(0.8, 1.0)
+        if not queues:
+            return
+        if EVERY_QUEUE in queues:
+            ready = await self._transport.call(ListReadyQueues())
+        else:
+            ready = await self._transport.call(ListReadyOf(tuple(sorted(queues))))
+        if ready:
+            self._found(ready)
+
+    async def _let_go(self, waited: set[str]) -> None:
+        """Ask for no more wake-ups for queues that nobody came back to."""
+        now = monotonic()
+        for queue in list(self._known_until):
+            if self._known_until[queue] <= now:
+                del self._known_until[queue]
+            elif queue in waited:
+                self._left_at.pop(queue, None)
+            else:
+                self._left_at.setdefault(queue, now)
+        self._left_at = {q: at for q, at in self._left_at.items() if q in self._known_until}
+        left = [q for q, at in self._left_at.items() if at <= now - _BUSY_AFTER_SECONDS]
+        if left:
+            for queue in left:
+                del self._known_until[queue]
+                self._fresh.discard(queue)
+            await self._transport.call(StopWaiting(self._instance, tuple(left)))

@@ -1,0 +1,120 @@
+"""Composes a service in this process: its desk, its listener, its maintenance.
+
+Besides the App's own pool a server holds four connections, however many workers it has: leasing,
+keeping (beats, what goes back), maintenance and the listener.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from wherry.config import ServerSettings, WorkerSettings
+from wherry.maintenance.service import Maintenance
+from wherry.server.desk import Desk
+from wherry.server.service import Service
+from wherry.transport.listen import Listener
+from wherry.transport.session import SessionTransport
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+
+log = logging.getLogger("wherry.server")
+
+# A lost lease is leased again, so its commit need not wait for the disk.
+_NO_WAIT: Final = {"synchronous_commit": "off"}
+# A server that cannot answer these in time is left.
+_BRIEF: Final = {"statement_timeout": "15s"}
+_BRIEF_SECONDS: Final = 20.0
+_LEAVE_WITHIN_SECONDS: Final = 0.5
+
+
+class Running:
+    """A service that runs. `ended` is done only if a part of it ended by itself, by our mistake."""
+
+    def __init__(self, service: Service, desk: Desk, parts: list[asyncio.Task[None]]) -> None:
+        self.service = service
+        self.desk = desk
+        self._parts = parts
+
+    async def ended(self) -> None:
+        """Return, or raise, as soon as one of its parts has ended; that is never expected."""
+        done, _ = await asyncio.wait(self._parts, return_when=asyncio.FIRST_COMPLETED)
+        for part in done:
+            part.result()
+
+
+@asynccontextmanager
+async def running_service(
+    app: App, settings: ServerSettings | None = None, *, instance: str | None = None
+) -> AsyncIterator[Running]:
+    """Run a service on the App's database; at the end it gives back what it could not deliver.
+
+    The database may be away: then it is served as soon as it is there. *instance* is a UUID.
+    """
+    settings = settings or ServerSettings()
+    rhythms = WorkerSettings()
+    instance = instance or str(uuid.uuid4())
+    dsn = await asyncio.to_thread(lambda: app.dsn)
+    async with AsyncExitStack() as stack:
+
+        def session(
+            purpose: str, options: dict[str, str] | None = None, **more: float
+        ) -> SessionTransport:
+            transport = SessionTransport(
+                dsn,
+                schema=app.schema,
+                name=f"wherry server {purpose}",
+                settings=app.settings,
+                options=options,
+                **more,
+            )
+            stack.push_async_callback(transport.close)
+            return transport
+
+        def heard(queue: str) -> None:
+            desk.heard(queue)
+            maintenance.nudge()
+
+        listener = Listener(
+            dsn,
+            schema=app.schema,
+            name="wherry server listener",
+            settings=app.settings,
+            heard=heard,
+        )
+        desk = Desk(
+            leasing=session("leasing", _BRIEF | _NO_WAIT, answer_seconds=_BRIEF_SECONDS),
+            keeping=session("keeping", _BRIEF | _NO_WAIT, answer_seconds=_BRIEF_SECONDS),
+            instance=instance,
+            is_listening=lambda: listener.alive,
+            look_seconds=rhythms.poll_every.total_seconds(),
+            look_seconds_listening=rhythms.poll_every_when_listening.total_seconds(),
+        )
+        maintenance = Maintenance(
+            session("maintenance"),
+            reap_seconds=settings.reap_every.total_seconds(),
+            promote_seconds=lambda: (
+                rhythms.poll_every_when_listening if listener.alive else rhythms.poll_every
+            ).total_seconds(),
+            queues=None,
+            found_work=desk.promoted,
+        )
+        parts = [
+            asyncio.create_task(desk.run(), name="desk"),
+            asyncio.create_task(maintenance.run(), name="maintenance"),
+        ]
+        if settings.listen:
+            parts.append(asyncio.create_task(listener.run(), name="listener"))
+        try:
+            yield Running(Service(app, desk=desk, settings=settings), desk, parts)
+        finally:
+            desk.drain()
+            await desk.leave_all()
+            for part in parts:
+                part.cancel()
+            await asyncio.wait(parts, timeout=_LEAVE_WITHIN_SECONDS)

@@ -1,0 +1,110 @@
+"""Polls: what somebody who comes to lease asks for, and the waiting of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TypeAlias
+
+from wherry.commands.workers import EVERY_QUEUE
+from wherry.domain.lease import Lease, Poller
+from wherry.server.caller import ALL_QUEUES, Caller
+
+# What a poll looks for. Polls that look for the same find the same: nothing, or who comes first.
+Sought: TypeAlias = tuple[tuple[str, ...], tuple[str, ...] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poll:
+    """What somebody who came to lease asked for, checked; `*` alone stands for every queue."""
+
+    caller: Caller
+    worker: str
+    queues: tuple[str, ...]
+    types: tuple[str, ...] | None
+    max_tasks: int
+    max_last: int | None
+    lease_seconds: float
+    wait_seconds: float
+    confirm_seconds: float | None
+
+    @property
+    def every_queue(self) -> bool:
+        """Whether it is for all the queues there are."""
+        return ALL_QUEUES in self.queues
+
+    @property
+    def sought(self) -> Sought:
+        """What it looks for."""
+        return self.queues, self.types
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The marks that it has to wait under."""
+        return (EVERY_QUEUE,) if self.every_queue else self.queues
+
+
+class Waiter:
+    """One poll that was not answered yet."""
+
+    __slots__ = (
+        "answer",
+        "hungry",
+        "in_flight",
+        "leases",
+        "over",
+        "over_at",
+        "poll",
+        "rests",
+    )
+
+    def __init__(self, poll: Poll) -> None:
+        self.poll = poll
+        self.answer: asyncio.Future[list[Lease]] = asyncio.get_running_loop().create_future()
+        self.leases: list[Lease] = []
+        # There may be something: it is served in the next round.
+        self.hungry = True
+        # A statement that may lease for it is under way.
+        self.in_flight = False
+        # Its time is over: it is answered whatever the next round finds.
+        self.over = poll.wait_seconds <= 0
+        self.over_at = monotonic() + poll.wait_seconds
+        # Its worker is to drain: it waits, but for no task.
+        self.rests = False
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self.answer.done()
+
+    @property
+    def wants(self) -> int:
+        """How many more tasks it may be given."""
+        return self.poll.max_tasks - len(self.leases)
+
+    def asks(self) -> Poller:
+        """Return what it asks of the next statement."""
+        poll = self.poll
+        last = None
+        if poll.max_last is not None:
+            taken = sum(lease.attempt >= lease.max_attempts for lease in self.leases)
+            last = max(0, poll.max_last - taken)
+        return Poller(poll.worker, self.wants, last, poll.lease_seconds)
+
+    def settle(self, leases: Sequence[Lease] | None = None) -> None:
+        """Answer it."""
+        if not self.answer.done():
+            self.answer.set_result(list(self.leases if leases is None else leases))
+
+    def fail(self, error: Exception) -> None:
+        """Answer it with an error."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def abandon(self) -> None:
+        """Nobody waits for the answer any more."""
+        if not self.answer.cancel() and not self.answer.cancelled():
+            # An error that came too late is nobody's: say that it was seen.
+            self.answer.exception()

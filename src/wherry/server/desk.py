@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Final
@@ -148,6 +148,19 @@ class Desk:
                 leases, within=poll.confirm_seconds, lease_seconds=poll.lease_seconds
             )
         return leases
+
+    @property
+    def waiting(self) -> int:
+        """How many polls wait now."""
+        return len(self._waiters)
+
+    def hears(self, queues: Collection[str]) -> bool:
+        """Whether everything that comes to *queues* is heard of; the empty name is every queue."""
+        return self._marks.settled(queues)
+
+    def is_quiet(self, queues: tuple[str, ...], types: tuple[str, ...] | None = None) -> bool:
+        """Whether a poll for these waits without a look: it is known that nothing is there."""
+        return (queues, types) in self._quiet
 
     async def give_back(self, leases: Sequence[Lease]) -> None:
         """Release leases that could not be delivered, at once."""

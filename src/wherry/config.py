@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 DSN_VARIABLE = "WHERRY_DSN"
+# Where a client of a server finds its token.
+TOKEN_VARIABLE = "WHERRY_TOKEN"
 DEFAULT_SCHEMA = "wherry"
 DEFAULT_QUEUE = "default"
 DEFAULT_MAX_ATTEMPTS = 20
@@ -19,6 +21,8 @@ DEFAULT_LEASE_FOR = timedelta(seconds=30)
 DEFAULT_SHUTDOWN_TIMEOUT = timedelta(seconds=30)
 MAX_SNOOZES = 1000
 MAX_RELEASES = 100
+# How long a client asks a server to wait at a time: proxies on the way end longer calls.
+LONGEST_POLL_SECONDS = 30.0
 PAYLOAD_LIMIT_BYTES = 1024 * 1024
 
 

@@ -1,7 +1,8 @@
 """What one App holds in one process: its database, its pools, its ambient transaction.
 
 A pool belongs to one process, and an async one to one event loop: after a fork, or in a test's next
-loop, there is another one. Nothing is opened before it is needed.
+loop, there is another one. Nothing is opened before it is needed. Where the DSN is a server's
+address, a channel to that server takes the place of a pool.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from wherry import embedded
 from wherry.app.ids import TaskIds
 from wherry.app.loop import refuse_in_loop
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
+from wherry.commands.leases import CompleteInTransaction
 from wherry.config import (
     DEFAULT_POOL_SIZE,
     DEFAULT_POOL_TIMEOUT,
@@ -30,14 +33,45 @@ from wherry.config import (
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.names import check_schema
 from wherry.domain.options import check_integer
-from wherry.dsn import check_text, read_dsn
+from wherry.dsn import check_text, is_server, read_dsn, read_server
 from wherry.errors import ConfigError, DSNMissing, MigrationError
 from wherry.migrations import migrate
 from wherry.tasks.task import AMBIENT
 from wherry.transport import pool, pool_blocking
+from wherry.transport.base import Transport
+from wherry.transport.grpc import needed
 from wherry.transport.on_caller import async_caller, blocking_caller
+from wherry.wire.lease_token import read_lease_token
 
 R = TypeVar("R")
+
+
+class OurTransport(Transport, Protocol):
+    """What carries the calls of one loop: a pool of connections, or a channel to a server."""
+
+    async def open(self) -> None:
+        """Make ready; nothing is connected before it is needed."""
+        ...
+
+    async def close(self) -> None:
+        """Close all that is open."""
+        ...
+
+
+class OurBlockingTransport(Protocol):
+    """The same for blocking calls."""
+
+    def call(self, command: Command[R]) -> R:
+        """Return the command's answer."""
+        ...
+
+    def open(self) -> None:
+        """Make ready."""
+        ...
+
+    def close(self) -> None:
+        """Close all that is open."""
+        ...
 
 
 class Process:
@@ -69,14 +103,14 @@ class Process:
         self._ambient = tx
         self._lock = threading.RLock()
         self._pid = os.getpid()
-        self._pool: pool_blocking.PoolTransport | None = None
-        self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, pool.PoolTransport] = (
+        self._pool: OurBlockingTransport | None = None
+        self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, OurTransport] = (
             weakref.WeakKeyDictionary()
         )
 
     @property
     def dsn(self) -> str:
-        """The real DSN. `embedded:` starts its server, and migrates it, at first use.
+        """The real DSN, or a server's address. `embedded:` is started, and migrated, at first use.
 
         Raises DSNMissing, or ConfigError for a text that is no DSN.
         """
@@ -86,7 +120,10 @@ class Process:
                 if not given:
                     raise DSNMissing
                 home = embedded.parse(check_text(given))
-                if home is None:
+                if is_server(given):
+                    read_server(given)
+                    self._real_dsn = given
+                elif home is None:
                     read_dsn(given)
                     self._real_dsn = given
                 else:
@@ -107,6 +144,15 @@ class Process:
         if self._real_dsn is not None:
             raise ConfigError("the App has been used already: its DSN cannot be changed now")
         self._given_dsn = dsn
+
+    @property
+    def through_server(self) -> bool:
+        """Whether calls go to a server, which has the database; nothing is started for the answer.
+
+        Raises ConfigError for a DSN that is no text.
+        """
+        dsn = self._real_dsn or self._given_dsn or os.environ.get(DSN_VARIABLE)
+        return dsn is not None and is_server(check_text(dsn))
 
     def move(self, dsn: str | None) -> str | None:
         """Use another database from now on; returns what named the last one (None: $WHERRY_DSN).
@@ -138,6 +184,7 @@ class Process:
         """Answer a command, blocking: on the caller's connection, or on our pool."""
         command = audited(command, self.actor)
         if tx is not None:
+            command = self._with_own_lease(command)
             return blocking_caller(tx, call=call).run(command, schema=self.schema)
         refuse_in_loop(call)
         return self._blocking_pool().call(command)
@@ -146,6 +193,7 @@ class Process:
         """Answer a command: on the caller's connection, or on this loop's pool."""
         command = audited(command, self.actor)
         if tx is not None:
+            command = self._with_own_lease(command)
             return await async_caller(tx, call=call).arun(command, schema=self.schema)
         transport = await self._async_pool()
         return await transport.call(command)
@@ -172,18 +220,25 @@ class Process:
         if transport is not None:
             await transport.close()
 
-    def _blocking_pool(self) -> pool_blocking.PoolTransport:
+    def _with_own_lease(self, command: Command[R]) -> Command[R]:
+        """Return *command* with the lease's real id where it is the opaque one of a server."""
+        if not isinstance(command, CompleteInTransaction) or not self.through_server:
+            return command
+        outcome = command.outcome
+        lease = read_lease_token(outcome.lease.lease_id)
+        lease.deadline = outcome.lease.deadline
+        return cast("Command[R]", CompleteInTransaction(replace(outcome, lease=lease)))
+
+    def _blocking_pool(self) -> OurBlockingTransport:
         with self._lock:
             self._notice_fork()
             if self._pool is None:
-                self._pool = pool_blocking.PoolTransport(
-                    self.dsn, schema=self.schema, settings=self.settings
-                )
+                self._pool = self._made_blocking(self.dsn)
                 self._pool.open()
                 atexit.register(_close_quietly, weakref.ref(self._pool), self._pid)
             return self._pool
 
-    async def _async_pool(self) -> pool.PoolTransport:
+    async def _async_pool(self) -> OurTransport:
         self._notice_fork()
         loop = asyncio.get_running_loop()
         transport = self._pools.get(loop)
@@ -192,10 +247,28 @@ class Process:
             dsn = await asyncio.to_thread(lambda: self.dsn)
             transport = self._pools.get(loop)
             if transport is None:
-                transport = pool.PoolTransport(dsn, schema=self.schema, settings=self.settings)
+                transport = self._made(dsn)
                 self._pools[loop] = transport
                 await transport.open()
         return transport
+
+    def _made(self, dsn: str) -> OurTransport:
+        if not is_server(dsn):
+            return pool.PoolTransport(dsn, schema=self.schema, settings=self.settings)
+        with needed():
+            from wherry.transport.grpc.client import GrpcTransport
+        return GrpcTransport(read_server(dsn), patience_seconds=self._patience_seconds)
+
+    def _made_blocking(self, dsn: str) -> OurBlockingTransport:
+        if not is_server(dsn):
+            return pool_blocking.PoolTransport(dsn, schema=self.schema, settings=self.settings)
+        with needed():
+            from wherry.transport.grpc.client_blocking import GrpcTransport
+        return GrpcTransport(read_server(dsn), patience_seconds=self._patience_seconds)
+
+    @property
+    def _patience_seconds(self) -> float:
+        return self.settings.acquire_timeout.total_seconds()
 
     def _notice_fork(self) -> None:
         with self._lock:
@@ -206,7 +279,7 @@ class Process:
                 self._pools = weakref.WeakKeyDictionary()
 
 
-def _close_quietly(ref: weakref.ref[pool_blocking.PoolTransport], pid: int) -> None:
+def _close_quietly(ref: weakref.ref[OurBlockingTransport], pid: int) -> None:
     transport = ref()
     if transport is not None and pid == os.getpid():
         transport.close()

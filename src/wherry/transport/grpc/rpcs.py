@@ -1,0 +1,354 @@
+"""Which rpc carries which command, and how its answer is read; no I/O here.
+
+An rpc is made anew for each try, since the time left of a lease counts from before it was sent.
+What is not in here cannot be asked of a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Generic, TypeVar, cast
+
+from google.protobuf.message import Message
+
+from wherry.commands.audit import Audited
+from wherry.commands.base import Command
+from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks, HeartbeatLeases
+from wherry.commands.queues import ListQueues, PauseQueue, ResumeQueue
+from wherry.commands.remote import GetServer, PollTasks
+from wherry.commands.tasks import (
+    CancelTasks,
+    EnqueueTasks,
+    GetTask,
+    ListTasks,
+    PurgeTasks,
+    RequeueTasks,
+)
+from wherry.commands.workers import BeatWorker, DirectWorkers, LeaveWorker, ListWorkers
+from wherry.domain.lease import LeaseRef, Reported
+from wherry.domain.outcome import Outcome
+from wherry.domain.task import Canceled, Page, Purged, RequeueAnswer, Requeued, Task
+from wherry.domain.worker import Directive
+from wherry.errors import ConfigError, InvalidTask
+from wherry.wire.leases import read_leases, write_outcome
+from wherry.wire.operators import read_queue, read_worker
+from wherry.wire.status import read_problem
+from wherry.wire.tasks import (
+    read_enqueued,
+    read_page_token,
+    read_requeued,
+    read_task,
+    write_filter,
+    write_page_token,
+    write_spec,
+)
+from wherry.wire.v1 import leases_pb2, operators_pb2, tasks_pb2
+from wherry.wire.values import CANCELED, DIRECTIVES, PURGED, REPORTED, read_duration, write_duration
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rpc(Generic[R]):
+    """One call of a server."""
+
+    method: str
+    request: Message
+    read: Callable[[Any], R]
+    # Whether it may be sent again where nobody knows if it has happened.
+    repeatable: bool = True
+    # How long the server is asked to wait before it answers.
+    wait_seconds: float = 0.0
+
+
+def rpc_of(command: Command[R], *, worker: str = "", reason: str | None = None) -> Rpc[R]:
+    """Return the rpc that carries *command*.
+
+    *worker*: whose heartbeats these are. Raises ConfigError for what no server can be asked.
+    """
+    # Each branch knows its own command's answer, which the type checkers cannot.
+    made: Rpc[Any] | None
+    match command:
+        case EnqueueTasks():
+            made = _enqueue(command)
+        case GetTask() | ListTasks() | CancelTasks() | RequeueTasks() | PurgeTasks():
+            made = _of_tasks(command, reason)
+        case PollTasks():
+            made = _poll(command)
+        case HeartbeatLeases():
+            made = _heartbeat(command, worker)
+        case CompleteTasks() | FailTasks() | GiveBackTasks():
+            made = _report(command.outcomes)
+        case Audited():
+            # A server writes its audit itself, by the name of the caller's token.
+            made = rpc_of(command.inner, worker=worker, reason=command.actor.reason)
+        case _:
+            made = _of_operators(command, reason)
+    if made is None:
+        raise ConfigError(
+            f"{type(command).__name__} cannot be asked of a server, which does its own"
+            " maintenance: this needs an App that has the database's own DSN"
+        )
+    return cast("Rpc[R]", made)
+
+
+def directive_in(response: object) -> Directive | None:
+    """Return what a worker is asked to do, if *response* is of a kind that tells."""
+    if isinstance(response, leases_pb2.LeaseResponse | leases_pb2.HeartbeatResponse):
+        known = response.directive in leases_pb2.Directive.values()
+        # A directive that a newer server has is none that we could follow.
+        return DIRECTIVES.read(response.directive, option="directive") if known else Directive.NONE
+    return None
+
+
+# ── tasks ──
+
+
+def _enqueue(command: EnqueueTasks) -> Rpc[Any]:
+    def read(response: tasks_pb2.EnqueueBatchResponse) -> list[Any]:
+        for result in response.results:
+            if result.HasField("problem"):
+                raise read_problem(result.problem)
+        return [read_enqueued(result.task) for result in response.results]
+
+    return Rpc(
+        method="EnqueueBatch",
+        request=tasks_pb2.EnqueueBatchRequest(
+            tasks=[write_spec(spec) for spec in command.specs], all_or_nothing=True
+        ),
+        read=read,
+        # Only a key tells the server that it is the same task once more.
+        repeatable=all(spec.key is not None for spec in command.specs),
+    )
+
+
+def _of_tasks(
+    command: GetTask | ListTasks | CancelTasks | RequeueTasks | PurgeTasks, reason: str | None
+) -> Rpc[Any]:
+    pb = tasks_pb2
+    match command:
+        case GetTask():
+
+            def read_one(response: pb.GetTaskResponse) -> Task:
+                return read_task(response.task)
+
+            named = pb.GetTaskRequest()
+            if command.id is not None:
+                named.id = command.id
+            else:
+                named.key.CopyFrom(pb.TaskKey(queue=command.queue or "", key=command.key or ""))
+            return Rpc(method="GetTask", request=named, read=read_one)
+        case ListTasks():
+            asked = pb.ListTasksRequest(
+                filter=write_filter(command.filter),
+                page_size=command.limit,
+                page_token=write_page_token(command.after),
+            )
+
+            def read_page(response: pb.ListTasksResponse) -> Page:
+                tasks = tuple(read_task(task) for task in response.tasks)
+                return Page(tasks, read_page_token(response.next_page_token))
+
+            return Rpc(method="ListTasks", request=asked, read=read_page)
+        case CancelTasks(ids=ids):
+
+            def read_canceled(response: pb.CancelTasksResponse) -> list[Canceled]:
+                answers = ((t.id, CANCELED.read(t.answer, option="answer")) for t in response.tasks)
+                return _in_order(ids, answers, missing=lambda _: Canceled.UNKNOWN)
+
+            return Rpc(
+                method="CancelTasks",
+                request=pb.CancelTasksRequest(
+                    selection=_selection(ids), reason=reason or command.reason or ""
+                ),
+                read=read_canceled,
+            )
+        case RequeueTasks(ids=ids):
+
+            def read_all_requeued(response: pb.RequeueTasksResponse) -> list[Requeued]:
+                answers = ((t.id, read_requeued(t)) for t in response.tasks)
+                return _in_order(
+                    ids, answers, missing=lambda id_: Requeued(id_, RequeueAnswer.UNKNOWN)
+                )
+
+            return Rpc(
+                method="RequeueTasks",
+                request=pb.RequeueTasksRequest(
+                    selection=_selection(ids), without_key=command.without_key, reason=reason or ""
+                ),
+                read=read_all_requeued,
+            )
+        case PurgeTasks(ids=ids):
+
+            def read_purged(response: pb.PurgeTasksResponse) -> list[Purged]:
+                answers = ((t.id, PURGED.read(t.answer, option="answer")) for t in response.tasks)
+                return _in_order(ids, answers, missing=lambda _: Purged.UNKNOWN)
+
+            return Rpc(
+                method="PurgeTasks",
+                request=pb.PurgeTasksRequest(selection=_selection(ids), reason=reason or ""),
+                read=read_purged,
+            )
+
+
+def _selection(ids: Sequence[int]) -> tasks_pb2.Selection:
+    named = sorted(set(ids))
+    return tasks_pb2.Selection(ids=named, page_size=max(1, len(named)))
+
+
+_A = TypeVar("_A")
+
+
+def _in_order(
+    ids: Sequence[int], answers: Iterable[tuple[int, _A]], *, missing: Callable[[int], _A]
+) -> list[_A]:
+    found = dict(answers)
+    return [found[id_] if id_ in found else missing(id_) for id_ in ids]
+
+
+# ── leases ──
+
+
+def _poll(command: PollTasks) -> Rpc[Any]:
+    request = leases_pb2.LeaseRequest(
+        worker_id=command.worker,
+        queues=command.queues,
+        types=command.types or (),
+        max_tasks=command.limit,
+        max_last=command.limit_last,
+        lease_duration=write_duration(command.lease_seconds),
+        wait=write_duration(command.wait_seconds),
+    )
+    if command.confirm_seconds is not None:
+        request.confirm_within.CopyFrom(write_duration(command.confirm_seconds))
+    asked_at = monotonic()
+    return Rpc(
+        method="Lease",
+        request=request,
+        read=lambda response: read_leases(response, asked_at=asked_at),
+        repeatable=False,
+        wait_seconds=command.wait_seconds,
+    )
+
+
+def _heartbeat(command: HeartbeatLeases, worker: str) -> Rpc[Any]:
+    asked_at = monotonic()
+
+    def read(response: leases_pb2.HeartbeatResponse) -> list[Reported]:
+        return [
+            _beaten(lease, beat, asked_at=asked_at)
+            for lease, beat in zip(command.leases, response.beats, strict=True)
+        ]
+
+    return Rpc(
+        method="Heartbeat",
+        request=leases_pb2.HeartbeatRequest(
+            leases=[lease.lease_id for lease in command.leases],
+            extend_by=write_duration(command.extend_seconds),
+            worker_id=worker,
+        ),
+        read=read,
+    )
+
+
+def _beaten(lease: LeaseRef, beat: leases_pb2.Beat, *, asked_at: float) -> Reported:
+    if beat.answer == leases_pb2.REPORTED_INVALID:
+        # Not this server's, or of a queue that is not ours any more: it cannot be kept.
+        return Reported.LOST
+    answer = REPORTED.read(beat.answer, option="answer")
+    if beat.HasField("remaining"):
+        holds_until = asked_at + read_duration(beat.remaining, option="remaining")
+        lease.deadline = max(lease.deadline, holds_until)
+    return answer
+
+
+def _report(outcomes: Sequence[Outcome]) -> Rpc[Any]:
+    def read(response: leases_pb2.ReportResponse) -> list[Reported]:
+        return [
+            _reported(outcome, answer, alone=len(outcomes) == 1)
+            for outcome, answer in zip(outcomes, response.answers, strict=True)
+        ]
+
+    return Rpc(
+        method="Report",
+        request=leases_pb2.ReportRequest(outcomes=[write_outcome(o) for o in outcomes]),
+        read=read,
+    )
+
+
+def _reported(outcome: Outcome, message: leases_pb2.ReportAnswer, *, alone: bool) -> Reported:
+    if message.answer != leases_pb2.REPORTED_INVALID:
+        return REPORTED.read(message.answer, option="answer")
+    problem = read_problem(message.problem)
+    if alone or isinstance(problem, InvalidTask):
+        # Whoever reports several sends them apart then; what was settled is "already done".
+        raise problem
+    # The right to this queue was taken away, or the server is in trouble: its neighbours are
+    # settled all the same, and this one is worth another try as long as its lease holds.
+    return Reported.BUSY if outcome.lease.remaining > 0 else Reported.LOST
+
+
+# ── operators ──
+
+
+def _of_operators(command: Command[Any], reason: str | None) -> Rpc[Any] | None:
+    pb = operators_pb2
+    match command:
+        case ListQueues():
+            return Rpc(
+                method="ListQueues",
+                request=pb.ListQueuesRequest(),
+                read=lambda response: [read_queue(queue) for queue in response.queues],
+            )
+        case PauseQueue():
+            why = reason or command.reason or ""
+            return Rpc(
+                method="PauseQueue",
+                request=pb.PauseQueueRequest(queue=command.queue, reason=why),
+                read=lambda response: response.changed,
+            )
+        case ResumeQueue():
+            return Rpc(
+                method="ResumeQueue",
+                request=pb.ResumeQueueRequest(queue=command.queue, reason=reason or ""),
+                read=lambda response: response.changed,
+            )
+        case ListWorkers():
+            return Rpc(
+                method="ListWorkers",
+                request=pb.ListWorkersRequest(),
+                read=lambda response: [read_worker(worker) for worker in response.workers],
+            )
+        case DirectWorkers():
+            return Rpc(
+                method="DirectWorkers",
+                request=pb.DirectWorkersRequest(
+                    names=command.names,
+                    directive=DIRECTIVES.write(command.directive),
+                    reason=reason or command.reason or "",
+                ),
+                read=lambda response: response.told,
+            )
+        case BeatWorker():
+            # A server knows its workers by name, and what they serve by what they ask for.
+            return Rpc(
+                method="Heartbeat",
+                request=leases_pb2.HeartbeatRequest(worker_id=command.name),
+                read=lambda response: directive_in(response) or Directive.NONE,
+            )
+        case LeaveWorker():
+            return Rpc(
+                method="LeaveWorker",
+                request=pb.LeaveWorkerRequest(worker_id=command.instance),
+                read=lambda _: None,
+            )
+        case GetServer():
+            return Rpc(
+                method="GetServer",
+                request=pb.GetServerRequest(),
+                read=lambda response: response.version,
+            )
+        case _:
+            return None

@@ -24,10 +24,11 @@ DOMAIN: Final = "wherry"
 DETAILS_KEY: Final = "grpc-status-details-bin"
 # A message goes twice, once percent-encoded (three bytes for one), once in base64.
 _MESSAGE_LIMIT_BYTES = 1000
-_FIELD_LIMIT_BYTES = 500
+# A key has up to 512 of them.
+_FIELD_LIMIT_BYTES = 520
 
 # What the exceptions know besides their text, where it is a number or a name.
-_FACTS: Final = ("task_id", "token", "key", "taken_by", "index")
+_FACTS: Final = ("task_id", "token", "key", "taken_by", "index", "option")
 _KINDS: Final[dict[str, type[errors.WherryError]]] = {
     "INVALID_PAYLOAD": errors.InvalidPayload,
     "INVALID_OPTION": errors.InvalidOption,
@@ -82,7 +83,7 @@ def facts_of(error: Exception) -> dict[str, str]:
     for name in _FACTS:
         value: object = getattr(error, name, None)
         if isinstance(value, int | str):
-            facts[name] = _cut(str(value), 2 * _FIELD_LIMIT_BYTES)
+            facts[name] = _cut(str(value), _FIELD_LIMIT_BYTES)
     return facts
 
 
@@ -187,7 +188,9 @@ def _made(
             error.path, error.reason = field or "payload", text
             error.index = _number(known.get("index"))
         case errors.InvalidOption():
-            error.option, error.value, error.reason = field or "", None, text
+            # The field is named as on the wire, which is not everywhere the library's name.
+            error.option, error.value = known.get("option") or field or "", None
+            error.reason = text
             error.index = _number(known.get("index"))
         case errors.InvalidTask():
             error.index = _number(known.get("index"))

@@ -57,7 +57,8 @@ def read_duration(message: Duration, *, option: str, index: int | None = None) -
     if abs(seconds) > _MOST_SECONDS or abs(nanos) >= _NANOS or contradictory:
         shown = f"{seconds}s {nanos}ns"
         raise InvalidOption(option, shown, "is no length of time", index=index)
-    return seconds + nanos / _NANOS
+    # Of whole nanoseconds: a sum of two floats would not be the nearest one.
+    return (seconds * _NANOS + nanos) / _NANOS
 
 
 def write_instant(instant: datetime) -> Timestamp:

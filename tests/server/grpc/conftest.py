@@ -10,16 +10,9 @@ import pytest
 
 import wherry
 from wherry.server.auth import Authenticator, Polls
-from wherry.server.desk import Desk
 from wherry.server.grpc import GrpcDoor, GrpcSettings
 from wherry.server.service import Service
 from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub
-
-
-@pytest.fixture
-def service(app: wherry.App) -> Service:
-    """A service on the test's database."""
-    return Service(app, desk=Desk(app))
 
 
 @pytest.fixture

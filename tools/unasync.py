@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Source and twin, below src/wherry. Imports of a source become imports of its twin.
 PAIRS: dict[str, str] = {
     "app/calls.py": "app/calls_blocking.py",
+    "transport/grpc/client.py": "transport/grpc/client_blocking.py",
+    "app/operators.py": "app/operators_blocking.py",
     "transport/pool.py": "transport/pool_blocking.py",
     "transport/session.py": "transport/session_blocking.py",
 }
@@ -36,6 +38,7 @@ NAMES: dict[str, str] = {
     r"asyncio\.Lock": "threading.Lock",
     "arun": "run",
     "acarry": "carry",
+    "aopen_channel": "open_channel",
     "aenqueue": "enqueue",
     "aenqueue_many": "enqueue_many",
     "aenqueue_specs": "enqueue_specs",
@@ -56,6 +59,11 @@ NAMES: dict[str, str] = {
     "asnooze": "snooze",
     "arelease": "release",
     "areap": "reap",
+    "_apoll": "_poll",
+    "apause_queue": "pause_queue",
+    "aresume_queue": "resume_queue",
+    "alist_workers": "list_workers",
+    "adirect_workers": "direct_workers",
 }
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Requeued,
         Task,
     )
+    from wherry.domain.worker import Directive, WorkerSeen
     from wherry.errors import (
         BlockingInLoop,
         Cancel,
@@ -95,6 +96,7 @@ _HOMES = {
         "Requeued",
         "Task",
     ),
+    "wherry.domain.worker": ("Directive", "WorkerSeen"),
     "wherry.errors": (
         "BlockingInLoop",
         "Cancel",
@@ -159,6 +161,7 @@ __all__ = [
     "Context",
     "DSNMissing",
     "DecodeError",
+    "Directive",
     "DuplicateType",
     "EmbeddedError",
     "EmbeddedStartFailed",
@@ -212,6 +215,7 @@ __all__ = [
     "UnknownImport",
     "UnknownType",
     "WherryError",
+    "WorkerSeen",
     "current",
 ]
 

@@ -11,6 +11,7 @@ import pytest
 
 import wherry
 from wherry.app.calls_blocking import Calls
+from wherry.app.operators_blocking import Operators
 from wherry.commands import VERBS
 from wherry.commands.base import Command
 from wherry.commands.tasks import GetTask
@@ -63,6 +64,10 @@ CALLS: dict[str, Callable[[Listening], object]] = {
     "requeue": lambda app: app.requeue(NOBODY),
     "purge": lambda app: app.purge(NOBODY),
     "list_queues": lambda app: app.list_queues(),
+    "pause_queue": lambda app: app.pause_queue("q"),
+    "resume_queue": lambda app: app.resume_queue("q"),
+    "list_workers": lambda app: app.list_workers(),
+    "direct_workers": lambda app: app.direct_workers(["w"], "drain"),
     "heartbeat": lambda app: app.heartbeat([app.leased()]),
     "fail": lambda app: app.fail(app.leased(), "no"),
     "snooze": lambda app: app.snooze(app.leased(), 1),
@@ -110,7 +115,7 @@ def test_every_call_has_its_verb() -> None:
     calls = {
         name.removesuffix("_many")
         for name, _ in inspect.getmembers(Calls, inspect.isfunction)
-        if name in vars(Calls) and not name.startswith("_")
+        if name in vars(Calls) | vars(Operators) and not name.startswith("_")
     }
 
     assert calls - {"enqueue_specs"} == VERBS.keys()

@@ -6,7 +6,8 @@ import builtins
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from wherry.commands.tasks import Filter
+from wherry.commands.tasks import Filter, GetTask
+from wherry.config import DEFAULT_QUEUE
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.failure import MESSAGE_LIMIT_BYTES, Failure, describe
 from wherry.domain.lease import Lease
@@ -16,6 +17,7 @@ from wherry.domain.options import (
     Options,
     TaskSpec,
     check_id,
+    check_key,
     check_name,
     check_text,
 )
@@ -72,6 +74,18 @@ def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> list[TaskSpec]:
         type, payload = options.pop("type", None), options.pop("payload", {})
         specs.append(asked_task(registry, type, payload, options, index=index))
     return specs
+
+
+def asked_task_name(id: Any, *, queue: Any, key: Any) -> GetTask:
+    """Return the question for the task of that id, or of that key. Raises InvalidOption."""
+    if (id is None) == (key is None):
+        raise InvalidOption("id", id, "name the task by its id, or by queue and key")
+    if key is not None:
+        name = DEFAULT_QUEUE if queue is None else check_name(queue, option="queue")
+        return GetTask(queue=name, key=check_key(key))
+    if queue is not None:
+        raise InvalidOption("queue", queue, "goes with a key: an id needs none")
+    return GetTask(check_id(id))
 
 
 def asked_ids(ids: Iterable[Any]) -> list[int]:

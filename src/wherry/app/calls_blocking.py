@@ -21,12 +21,13 @@ from wherry.app.asked import (
     asked_queues,
     asked_reason,
     asked_task,
+    asked_task_name,
     asked_tasks,
     asked_types,
     result_of,
 )
 from wherry.app.ids import TaskIds
-from wherry.app.process import Process
+from wherry.app.operators_blocking import Operators
 from wherry.commands.leases import (
     CompleteInTransaction,
     CompleteTasks,
@@ -36,6 +37,7 @@ from wherry.commands.leases import (
     LeaseTasks,
 )
 from wherry.commands.queues import ListQueues, ListReadyQueues
+from wherry.commands.remote import PollTasks
 from wherry.commands.tasks import (
     CancelTasks,
     DrawTaskIds,
@@ -45,7 +47,7 @@ from wherry.commands.tasks import (
     PurgeTasks,
     RequeueTasks,
 )
-from wherry.config import DEFAULT_LEASE_FOR, DEFAULT_QUEUE
+from wherry.config import DEFAULT_LEASE_FOR, DEFAULT_QUEUE, LONGEST_POLL_SECONDS
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.options import (
@@ -76,7 +78,7 @@ from wherry.tasks.task import AMBIENT
 from wherry.worker.context import warn_of_waiting
 
 
-class Calls(Process):
+class Calls(Operators):
     """Everything an App can be asked, awaited."""
 
     registry: Registry
@@ -121,7 +123,8 @@ class Calls(Process):
             return []
         tx = self.ambient(tx)
         ids = None
-        if tx is None:
+        # A server draws the ids itself.
+        if tx is None and not self.through_server:
             ids = self._ids.take(len(specs))
             if ids is None:
                 n = len(specs)
@@ -133,9 +136,15 @@ class Calls(Process):
         app = cast("ResultReader", self)
         return [Enqueued(a.id, a.created, a.payload_matches, app) for a in answers]
 
-    def get_task(self, id: int) -> Task | None:
-        """Read a task with its history; None if the id names none (any more)."""
-        return self.carry(GetTask(check_id(id)), call="get_task")
+    def get_task(
+        self, id: int | None = None, *, queue: str | None = None, key: str | None = None
+    ) -> Task | None:
+        """Read a task with its history, by id or by key; None if there is none (any more).
+
+        A key names a task within its queue, which is `default` if none is given.
+        """
+        look = asked_task_name(id, queue=queue, key=key)
+        return self.carry(look, call="get_task")
 
     def list_tasks(
         self,
@@ -272,6 +281,8 @@ class Calls(Process):
         lease_seconds = asked_lease_seconds(lease_for)
         deadline = monotonic() + seconds_from(wait, option="wait")
         served, known = asked_queues(queues), asked_types(types)
+        if self.through_server:
+            return self._poll(served, known, worker, max_tasks, lease_seconds, deadline)
         while True:
             names = served
             if "*" in names:
@@ -293,6 +304,37 @@ class Calls(Process):
             if leases or left <= 0:
                 return leases
             time.sleep(min(left, random.uniform(0.1, 0.3)))
+
+    def _poll(
+        self,
+        queues: Sequence[str],
+        types: tuple[str, ...] | None,
+        worker: str,
+        max_tasks: int,
+        lease_seconds: float,
+        deadline: float,
+    ) -> list[Lease]:
+        """Lease through a server, which waits in our place."""
+        while True:
+            left = max(0.0, deadline - monotonic())
+            if types is not None and not types:
+                # To a server no types are all of them.
+                time.sleep(left)
+                return []
+            command = PollTasks(
+                worker=worker,
+                queues=tuple(queues),
+                limit=max_tasks,
+                types=types,
+                lease_seconds=lease_seconds,
+                wait_seconds=min(left, LONGEST_POLL_SECONDS),
+            )
+            leases = self.carry(command, call="lease")
+            left = deadline - monotonic()
+            if leases or left <= 0:
+                return leases
+            # A server that is about to end answers before its time.
+            time.sleep(min(left, random.uniform(0.05, 0.1)))
 
     def heartbeat(
         self, leases: Sequence[Lease], *, lease_for: Duration = DEFAULT_LEASE_FOR

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from wherry.cli.output import Column, Output
 from wherry.cli.text import RawJSON, first_line, moment, plain, span
 from wherry.domain.state import State
+from wherry.domain.worker import Directive
 
 if TYPE_CHECKING:
     from wherry.domain.task import Attempt, Page, QueueDepth, Task
+    from wherry.domain.worker import WorkerSeen
 
 _TASKS = (
     Column("id", whole=True, right=True),
@@ -41,6 +43,16 @@ _QUEUES = (
     Column("parked", whole=True, right=True),
     Column("leased", whole=True, right=True),
     Column("oldest due", whole=True, right=True),
+)
+_WORKERS = (
+    Column("worker"),
+    Column("state", whole=True),
+    Column("last beat", whole=True),
+    Column("host"),
+    Column("pid", whole=True, right=True),
+    Column("queues"),
+    Column("types", whole=True, right=True),
+    Column("told to"),
 )
 
 
@@ -113,17 +125,43 @@ def show_queues(out: Output, queues: Sequence[QueueDepth]) -> None:
     if not queues:
         out.note("every queue is empty")
         return
-    out.table(
-        _QUEUES,
-        [
-            (
-                queue.queue,
-                *(f"{n:,}" for n in (queue.ready, queue.delayed, queue.parked, queue.leased)),
-                "" if queue.oldest_due_seconds is None else span(queue.oldest_due_seconds),
-            )
-            for queue in queues
-        ],
-    )
+    rows = [
+        (
+            queue.queue,
+            *(f"{n:,}" for n in (queue.ready, queue.delayed, queue.parked, queue.leased)),
+            "" if queue.oldest_due_seconds is None else span(queue.oldest_due_seconds),
+            _pause(queue),
+        )
+        for queue in queues
+    ]
+    if any(queue.paused_at for queue in queues):
+        out.table((*_QUEUES, Column("paused")), rows)
+    else:
+        out.table(_QUEUES, [row[:-1] for row in rows])
+
+
+def show_workers(out: Output, workers: Sequence[WorkerSeen]) -> None:
+    """Answer with the workers, and what they were told."""
+    if out.as_json:
+        out.json({"workers": [asdict(worker) for worker in workers]})
+        return
+    if not workers:
+        out.note("no worker was heard of in the last day")
+        return
+    rows: list[tuple[str, ...]] = [
+        (
+            worker.name,
+            "alive" if worker.alive else "silent",
+            _ago(worker.beat_at),
+            worker.host,
+            "" if worker.pid is None else str(worker.pid),
+            "*" if worker.queues is None else ", ".join(worker.queues),
+            "*" if worker.types is None else f"{len(worker.types):,}",
+            _told(worker),
+        )
+        for worker in workers
+    ]
+    out.table(*_filled(_WORKERS, rows))
 
 
 def show_task(out: Output, task: Task) -> None:
@@ -209,6 +247,22 @@ def _when(task: Task) -> str:
             return f"with {task.worker}{asked}" if task.worker else f"leased{asked}"
         case _:
             return _ago(task.finished_at)
+
+
+def _pause(queue: QueueDepth) -> str:
+    if queue.paused_at is None:
+        return ""
+    by = f" by {queue.paused_by}" if queue.paused_by else ""
+    why = f": {queue.pause_reason}" if queue.pause_reason else ""
+    return f"{_ago(queue.paused_at)}{by}{why}"
+
+
+def _told(worker: WorkerSeen) -> str:
+    if worker.directive is Directive.NONE:
+        return ""
+    by = f" by {worker.directed_by}" if worker.directed_by else ""
+    why = f": {worker.directive_reason}" if worker.directive_reason else ""
+    return f"{worker.directive}{by}{why}"
 
 
 def _ago(instant: datetime | None) -> str:

@@ -25,7 +25,7 @@ from wherry.commands.maintenance import (
     ReapOrphans,
     UnparkTasks,
 )
-from wherry.commands.queues import ListQueues, ListReadyQueues
+from wherry.commands.queues import ListQueues, ListReadyQueues, PauseQueue, ResumeQueue
 from wherry.commands.tasks import (
     CancelTasks,
     DrawTaskIds,
@@ -35,7 +35,7 @@ from wherry.commands.tasks import (
     PurgeTasks,
     RequeueTasks,
 )
-from wherry.commands.workers import ForgetWorkers
+from wherry.commands.workers import DirectWorkers, ForgetWorkers, ListWorkers
 
 VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "enqueue": (DrawTaskIds, EnqueueTasks),
@@ -46,6 +46,10 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "requeue": (RequeueTasks,),
     "purge": (PurgeTasks,),
     "list_queues": (ListQueues,),
+    "pause_queue": (PauseQueue,),
+    "resume_queue": (ResumeQueue,),
+    "list_workers": (ListWorkers,),
+    "direct_workers": (DirectWorkers,),
     "lease": (ListReadyQueues, LeaseTasks),
     "heartbeat": (HeartbeatLeases,),
     "complete": (CompleteInTransaction, CompleteTasks),

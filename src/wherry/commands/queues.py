@@ -61,9 +61,13 @@ class PauseQueue(Command[bool]):
 
 @dataclass(frozen=True, slots=True)
 class ResumeQueue(Command[bool]):
-    """Lease from a queue again, and wake who waits for its tasks; False if it was not paused."""
+    """Lease from a queue again, and wake who waits for its tasks; False if it was not paused.
+
+    `reason` is for the audit only.
+    """
 
     queue: str
+    reason: str | None = None
 
     def answer(self) -> Answer[bool]:
         [[resumed, _woken]] = yield Statement("queues/resume_queue", {"queue": self.queue})

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from wherry.app.app import App
-from wherry.app.asked import result_of
+from wherry.app.asked import asked_task_name, result_of
 from wherry.app.loop import loop_is_running, refuse_in_loop
 from wherry.domain.durations import seconds_from
 from wherry.domain.lease import Lease, Reported
@@ -147,11 +147,22 @@ class Inline:
                 await self._arun(answer.id, handler)
         return answers
 
-    def _get_task(self, id: int) -> Task | None:
-        return self._tasks.get(id)
+    def _get_task(
+        self, id: int | None = None, *, queue: str | None = None, key: str | None = None
+    ) -> Task | None:
+        look = asked_task_name(id, queue=queue, key=key)
+        if look.id is not None:
+            return self._tasks.get(look.id)
+        held = (task for task in self._tasks.values() if task.key == look.key)
+        # The newest: it took the key over.
+        return max(
+            (task for task in held if task.queue == look.queue), key=lambda t: t.id, default=None
+        )
 
-    async def _aget_task(self, id: int) -> Task | None:
-        return self._tasks.get(id)
+    async def _aget_task(
+        self, id: int | None = None, *, queue: str | None = None, key: str | None = None
+    ) -> Task | None:
+        return self._get_task(id, queue=queue, key=key)
 
     def _result(self, id: int, *, timeout: timedelta | float) -> Any:
         seconds = seconds_from(timeout, option="timeout")

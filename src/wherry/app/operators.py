@@ -1,0 +1,72 @@
+"""The calls of an App for operators: pause queues, see who works, and tell workers what to do.
+
+In their awaited form; `operators_blocking.py` is generated from this file. Nobody is waited for: a
+worker hears of a directive at its next beat, and a lease that is under way may still take tasks of
+a queue that was paused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wherry.app.asked import asked_reason
+from wherry.app.process import Process
+from wherry.commands.audit import Actor
+from wherry.commands.queues import PauseQueue, ResumeQueue
+from wherry.commands.workers import DirectWorkers, ListWorkers
+from wherry.domain.options import check_name
+from wherry.domain.worker import Directive, WorkerSeen
+from wherry.errors import InvalidOption
+
+
+class Operators(Process):
+    """What operators ask of queues and workers, awaited."""
+
+    async def apause_queue(self, queue: str, *, reason: str | None = None) -> bool:
+        """Lease nothing more from a queue until it is resumed; all else goes on.
+
+        The queue need not hold a task. False if it was paused already: then the first words stay.
+        """
+        name, why = check_name(queue, option="queue"), asked_reason(reason)
+        return await self.acarry(PauseQueue(name, _name(self.actor), why), call="pause_queue")
+
+    async def aresume_queue(self, queue: str, *, reason: str | None = None) -> bool:
+        """Lease from a paused queue again; False if it was not paused."""
+        name, why = check_name(queue, option="queue"), asked_reason(reason)
+        return await self.acarry(ResumeQueue(name, why), call="resume_queue")
+
+    async def alist_workers(self) -> list[WorkerSeen]:
+        """List the workers that were heard of in the last day, by name."""
+        return await self.acarry(ListWorkers(), call="list_workers")
+
+    async def adirect_workers(
+        self,
+        names: Iterable[str],
+        directive: Directive | str,
+        *,
+        reason: str | None = None,
+    ) -> int:
+        """Ask the live workers of these names to `drain` or to `stop`, or, with `none`, to go on.
+
+        One that drains leases nothing; what it runs goes on. Answers how many will hear of it, each
+        at its next beat, within half a minute.
+        """
+        wanted = _names(names)
+        try:
+            asked = Directive(directive)
+        except ValueError:
+            known = ", ".join(Directive)
+            raise InvalidOption("directive", directive, f"the directives are {known}") from None
+        command = DirectWorkers(wanted, asked, _name(self.actor), asked_reason(reason))
+        return await self.acarry(command, call="direct_workers")
+
+
+def _name(actor: Actor | None) -> str | None:
+    return None if actor is None else actor.name
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        # A string is a sequence of strings, and never what anybody means here.
+        raise InvalidOption("names", names, "must be a list of names, not str")
+    return tuple(check_name(name, option="name") for name in names)

@@ -284,6 +284,27 @@ async def test_asking_all_the_time_keeps_no_revoked_token_alive(
     assert await refused(real, token) == REFUSAL
 
 
+async def test_who_was_held_for_long_is_asked_for_again(
+    real: Authenticator, app: wherry.App, time: Time
+) -> None:
+    token = await create(app)
+    caller = await real.caller_of(bearer(token), peer="")
+    await real.confirm(caller)
+    await app.acarry(RevokeToken(token.id))
+    time.now += 5.0
+
+    with pytest.raises(Unauthenticated, match="a token is needed"):
+        await real.confirm(caller)
+
+
+async def test_who_has_no_token_cannot_lose_it(store: Store) -> None:
+    door = Authenticator(store, required=False)
+
+    await door.confirm(await door.caller_of(None, peer=""))
+
+    assert store.queries == []
+
+
 async def test_a_kept_caller_ends_with_its_token(
     door: Authenticator, store: Store, time: Time
 ) -> None:

@@ -115,6 +115,15 @@ class Authenticator:
             self._note_use(token.id)
         return replace(known.caller, peer=peer)
 
+    async def confirm(self, caller: Caller) -> None:
+        """Raise Unauthenticated if *caller* has lost their token since they were let in.
+
+        For whoever has been held for long, as in a long poll, before they are given something.
+        """
+        if caller.token_id is not None and await self._find(caller.token_id) is None:
+            log.debug("token %s from %s: not live any more", caller.token_id, caller.peer)
+            raise Unauthenticated(REFUSAL)
+
     async def aclose(self) -> None:
         """Stop looking; who still waits is told that the database is out of reach."""
         looking, self._looking = self._looking, None

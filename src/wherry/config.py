@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 DSN_VARIABLE = "WHERRY_DSN"
 # Where a client of a server finds its token.
@@ -19,6 +20,8 @@ DEFAULT_POOL_TIMEOUT = timedelta(seconds=10)
 DEFAULT_CONCURRENCY = 20
 DEFAULT_LEASE_FOR = timedelta(seconds=30)
 DEFAULT_SHUTDOWN_TIMEOUT = timedelta(seconds=30)
+DEFAULT_GRPC_ADDRESS = "127.0.0.1:50051"
+DEFAULT_HTTP_ADDRESS = "127.0.0.1:8080"
 MAX_SNOOZES = 1000
 MAX_RELEASES = 100
 # How long a client asks a server to wait at a time: proxies on the way end longer calls.
@@ -56,8 +59,18 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """What a server takes at a time, and how long it waits."""
+    """Where a server listens, what it takes at a time, and how long it waits."""
 
+    # As in server/addresses.py; None leaves the door out.
+    grpc_address: str | None = DEFAULT_GRPC_ADDRESS
+    http_address: str | None = DEFAULT_HTTP_ADDRESS
+    # None: exactly if one of the addresses can be reached from other machines.
+    auth: bool | None = None
+    # The names, beside localhost, under which browsers may call a server that asks for no tokens.
+    http_hosts: tuple[str, ...] = ()
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
     # Of one request, in either protocol.
     request_limit_bytes: int = 16 * 1024 * 1024
     # Items of an enqueue, a report, a list of ids, or a lease.
@@ -68,6 +81,6 @@ class ServerSettings:
     # For the headers, and again for the body, of one HTTP request.
     request_timeout: timedelta = timedelta(seconds=10)
     # For calls under way after SIGTERM; long polls are answered at once.
-    shutdown_grace: timedelta = timedelta(seconds=3)
+    shutdown_grace: timedelta = timedelta(seconds=2)
     reap_every: timedelta = timedelta(seconds=2)
     listen: bool = True

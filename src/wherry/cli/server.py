@@ -1,0 +1,139 @@
+"""`wherry server`: serve the queue to programs in any language, over gRPC and HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from wherry.cli import logs, running
+from wherry.cli.asked import Asked, with_database, with_verbosity
+from wherry.cli.entry import exit_code
+from wherry.cli.opened import EMBEDDED, joined
+from wherry.cli.output import Output
+from wherry.cli.text import plain
+from wherry.config import (
+    DEFAULT_GRPC_ADDRESS,
+    DEFAULT_HTTP_ADDRESS,
+    DEFAULT_SCHEMA,
+    ServerSettings,
+)
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+    from wherry.server.run import Bound
+
+F = TypeVar("F", bound=Callable[..., Any])
+_PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--grpc",
+    metavar="ADDRESS",
+    default=DEFAULT_GRPC_ADDRESS,
+    help=f"Listen here for gRPC, or 'off' (default: {DEFAULT_GRPC_ADDRESS}).",
+)
+@click.option(
+    "--http",
+    metavar="ADDRESS",
+    default=DEFAULT_HTTP_ADDRESS,
+    help=f"Listen here for HTTP, or 'off' (default: {DEFAULT_HTTP_ADDRESS}).",
+)
+@click.option(
+    "--auth/--no-auth",
+    default=None,
+    help="Ask callers for a token, or do not (default: ask if another machine can call).",
+)
+@click.option(
+    "--http-host",
+    "http_hosts",
+    metavar="NAME",
+    multiple=True,
+    help="With --no-auth: answer HTTP for this host too, beside localhost; repeatable.",
+)
+@click.option("--tls-cert", metavar="FILE", type=_PEM, help="Certificate chain, as PEM.")
+@click.option("--tls-key", metavar="FILE", type=_PEM, help="The certificate's key, as PEM.")
+@click.option(
+    "--tls-client-ca",
+    metavar="FILE",
+    type=_PEM,
+    help="Let in only clients with a certificate signed by this one, as PEM.",
+)
+@click.option("--no-listen", is_flag=True, help="Poll only, as behind a transaction pooler.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Log lines for people or for programs (default: text).",
+)
+@with_database
+@with_verbosity
+@click.pass_obj
+def server(
+    asked: Asked,
+    /,
+    grpc: str,
+    http: str,
+    auth: bool | None,
+    http_hosts: tuple[str, ...],
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
+    no_listen: bool,
+    log_format: str,
+) -> None:
+    """Serve the queue to programs in any language, until SIGTERM or Ctrl-C.
+
+    An ADDRESS is host:port, or :port for every address of this machine; port 0 takes a free one.
+    """
+    from wherry.app.app import App
+    from wherry.cli.loading import has_dsn
+
+    if asked.owns_process:
+        logs.keep_standard_streams()
+    logs.configure(verbosity=asked.verbosity, as_json=log_format == "json")
+    app = App(asked.dsn, schema=asked.schema or DEFAULT_SCHEMA)
+    if not has_dsn(app):
+        joined(asked)
+        app.dsn = EMBEDDED
+    settings = replace(
+        ServerSettings(),
+        grpc_address=None if grpc == "off" else grpc,
+        http_address=None if http == "off" else http,
+        auth=auth,
+        http_hosts=http_hosts,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        tls_client_ca=tls_client_ca,
+        listen=not no_listen,
+    )
+    try:
+        run(app, settings, ready=lambda bound: greet(Output(asked), bound))
+    except Exception as error:
+        if asked.owns_process:
+            running.leave(exit_code(error), at_once=False)
+        raise
+    if asked.owns_process:
+        running.leave(0, at_once=False)
+
+
+def run(app: App, settings: ServerSettings, *, ready: Callable[[Bound], object]) -> None:
+    """Serve in an event loop of its own until a signal comes."""
+    from wherry.app.loop import run_in_own_loop
+    from wherry.server.run import serve
+
+    run_in_own_loop(lambda: serve(app, settings, ready=ready, signals=True), call="serve")
+    app.close()
+
+
+def greet(out: Output, bound: Bound) -> None:
+    """Say where the server is."""
+    if bound.grpc_url is not None:
+        out.note(f"gRPC on {plain(bound.grpc_url)}{' with TLS' if bound.tls else ''}")
+    if bound.http_url is not None:
+        url = plain(bound.http_url)
+        out.note(f"HTTP on {url}/api/v1, what it takes on {url}/docs")

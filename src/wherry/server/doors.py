@@ -1,0 +1,98 @@
+"""Makes the doors of a server.
+
+Their libraries are imported as late as this, and by need: who installed only some of them, or none,
+is told what to install.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from wherry.config import ServerSettings
+from wherry.errors import ConfigError
+from wherry.server.addresses import Address
+
+if TYPE_CHECKING:
+    from wherry.server.auth import Authenticator, Polls
+    from wherry.server.service import Service
+
+
+class Door(Protocol):
+    """What a door has to do, whatever it speaks."""
+
+    async def start(self) -> int:
+        """Listen; returns the port. Raises ConfigError."""
+        ...
+
+    async def drain(self) -> None:
+        """Say that this server serves no more."""
+        ...
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Take no more calls, give those under way some time, and end what is left."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Files:
+    certificate: Path
+    key: Path
+    client_ca: Path | None
+
+
+def grpc_door(
+    service: Service, authenticator: Authenticator, polls: Polls, *, address: Address
+) -> Door:
+    """Return the gRPC door, not started yet. Raises ConfigError."""
+    try:
+        from wherry.server.grpc import GrpcDoor, GrpcSettings, TLSFiles
+    except ImportError as error:
+        raise _not_installed("gRPC", error) from error
+
+    files = _files(service.settings)
+    tls = None
+    if files is not None:
+        tls = TLSFiles(certificate=files.certificate, key=files.key, client_ca=files.client_ca)
+    settings = GrpcSettings(address=str(address), tls=tls)
+    return GrpcDoor(service, authenticator, polls, settings)
+
+
+def http_door(
+    service: Service,
+    authenticator: Authenticator,
+    polls: Polls,
+    *,
+    address: Address,
+    is_open: bool,
+) -> Door:
+    """Return the HTTP door, not started yet; *is_open*: it asks for no token.
+
+    Raises ConfigError.
+    """
+    try:
+        from wherry.server.http import HttpDoor, HttpSettings
+    except ImportError as error:
+        raise _not_installed("HTTP", error) from error
+
+    given = service.settings
+    settings = HttpSettings(
+        address=str(address), tls=_files(given), is_open=is_open, hosts=given.http_hosts
+    )
+    return HttpDoor(service, authenticator, polls, settings)
+
+
+def _files(settings: ServerSettings) -> _Files | None:
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    return _Files(
+        certificate=settings.tls_cert, key=settings.tls_key, client_ca=settings.tls_client_ca
+    )
+
+
+def _not_installed(what: str, error: ImportError) -> ConfigError:
+    return ConfigError(
+        f"a server for {what} needs more than is installed here ({error}):"
+        " `pip install 'wherry[server]'`"
+    )

@@ -1,0 +1,247 @@
+"""Composes a server: a service, the doors to it, and how all of it ends.
+
+Whoever can reach a server that asks for no tokens may do everything. So it asks for them as soon as
+one of its addresses can be reached from other machines, unless somebody says that it must not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack, nullcontext, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from wherry.commands.tokens import ListTokens
+from wherry.config import ServerSettings
+from wherry.errors import ConfigError, Unavailable, WherryError
+from wherry.migrations import check
+from wherry.server.addresses import Address, parse_address
+from wherry.server.auth import Authenticator, Polls
+from wherry.server.doors import Door, grpc_door, http_door
+from wherry.server.running import Running, running_service
+from wherry.worker.signals import handled
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+
+log = logging.getLogger("wherry.server")
+
+_LEAVE_WITHIN_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where a server listens, and whether it asks for tokens."""
+
+    grpc: Address | None
+    http: Address | None
+    auth: bool
+    tls: bool
+
+    @property
+    def grpc_url(self) -> str | None:
+        """What a client is given for gRPC."""
+        return None if self.grpc is None else str(self.grpc)
+
+    @property
+    def http_url(self) -> str | None:
+        """What a client is given for HTTP."""
+        return None if self.http is None else f"http{'s' if self.tls else ''}://{self.http}"
+
+
+class Server:
+    """A server in this process: `async with Server(app, settings) as server`.
+
+    Leaving the block drains it: long polls are answered at once, calls under way get the
+    `shutdown_grace`.
+    """
+
+    def __init__(self, app: App, settings: ServerSettings | None = None) -> None:
+        """Raises ConfigError for addresses and TLS files that make no sense."""
+        self.app = app
+        self.settings = settings or ServerSettings()
+        self._grpc = _address(self.settings.grpc_address)
+        self._http = _address(self.settings.http_address)
+        if self._grpc is None and self._http is None:
+            raise ConfigError("a server without any door serves nobody: name one address")
+        _check_tls(self.settings)
+        given = [address for address in (self._grpc, self._http) if address is not None]
+        self._is_private = all(address.is_loopback for address in given)
+        wanted = self.settings.auth
+        self.auth = not self._is_private if wanted is None else wanted
+        self.bound = Bound(None, None, self.auth, self._has_tls)
+        self._doors: list[Door] = []
+        self._stack = AsyncExitStack()
+        self._running: Running | None = None
+        self._hurried = asyncio.Event()
+
+    @property
+    def _has_tls(self) -> bool:
+        return self.settings.tls_cert is not None
+
+    async def __aenter__(self) -> Self:
+        self._warn()
+        try:
+            running = await self._stack.enter_async_context(
+                running_service(self.app, self.settings)
+            )
+            self._running = running
+            authenticator = Authenticator(self.app, required=self.auth)
+            self._stack.push_async_callback(authenticator.aclose)
+            self._stack.push_async_callback(self._stop_doors)
+            await self._open_doors(running, authenticator)
+            await self._tell_of_tokens()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    def hurry(self) -> None:
+        """Give the calls that are under way no more time."""
+        self._hurried.set()
+
+    async def ended(self) -> None:
+        """Return only if a part of the server has ended by itself, which is a mistake of ours."""
+        if self._running is not None:
+            await self._running.ended()
+
+    async def _open_doors(self, running: Running, authenticator: Authenticator) -> None:
+        polls = Polls(self.settings.polls_per_token)
+        grpc_at = http_at = None
+        if self._grpc is not None:
+            door = grpc_door(running.service, authenticator, polls, address=self._grpc)
+            grpc_at = await self._open(door, self._grpc)
+        if self._http is not None:
+            door = http_door(
+                running.service,
+                authenticator,
+                polls,
+                address=self._http,
+                is_open=not self.auth,
+            )
+            http_at = await self._open(door, self._http)
+        self.bound = Bound(grpc_at, http_at, self.auth, self._has_tls)
+        log.info(
+            "serving gRPC on %s, HTTP on %s, %s tokens",
+            self.bound.grpc_url or "nothing",
+            self.bound.http_url or "nothing",
+            "with" if self.auth else "without",
+        )
+
+    async def _open(self, door: Door, address: Address) -> Address:
+        port = await door.start()
+        self._doors.append(door)
+        return address.with_port(port)
+
+    async def _stop_doors(self) -> None:
+        if self._running is None:
+            return
+        for door in self._doors:
+            await door.drain()
+        self._running.desk.drain()
+        grace = 0.0 if self._hurried.is_set() else self.settings.shutdown_grace.total_seconds()
+        stopping = [asyncio.create_task(door.stop(grace)) for door in self._doors]
+        hurried = asyncio.create_task(self._hurried.wait())
+        if stopping:
+            all_of_them = asyncio.gather(*stopping)
+            both: set[asyncio.Future[Any]] = {all_of_them, hurried}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not all_of_them.done():
+                await asyncio.gather(*(door.stop(0) for door in self._doors))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LEAVE_WITHIN_SECONDS):
+                    await all_of_them
+        hurried.cancel()
+
+    def _warn(self) -> None:
+        settings = self.settings
+        if self._is_private:
+            return
+        if not self.auth:
+            who = (
+                "everybody who can reach it"
+                if settings.tls_client_ca is None
+                else ("everybody with a client certificate")
+            )
+            log.warning(
+                "THIS SERVER ASKS FOR NO TOKENS and can be reached from other machines: %s may"
+                " store, read and delete every task",
+                who,
+            )
+        elif not self._has_tls:
+            log.warning(
+                "without TLS, tokens and payloads go over the network in clear: give --tls-cert and"
+                " --tls-key, or let a proxy in front of this server do it"
+            )
+
+    async def _tell_of_tokens(self) -> None:
+        if not self.auth:
+            return
+        try:
+            async with asyncio.timeout(2.0):
+                tokens = await self.app.acarry(ListTokens())
+        except (Unavailable, TimeoutError):
+            return
+        if not tokens:
+            log.warning(
+                "there is no token yet, so nobody can call this server: make one with"
+                " `wherry token create --name me --right admin --right enqueue --right read"
+                " --right work --queue '*'`"
+            )
+
+
+async def serve(
+    app: App,
+    settings: ServerSettings | None = None,
+    *,
+    ready: Callable[[Bound], object] | None = None,
+    signals: bool = False,
+) -> None:
+    """Serve until a signal comes (with *signals*), or until this is canceled.
+
+    *ready* is called once everything listens. Raises ConfigError, SchemaError, or Unavailable if
+    the database cannot be reached at the start; later it may come and go.
+    """
+    server = Server(app, settings)
+    dsn = await asyncio.to_thread(lambda: app.dsn)
+    await asyncio.to_thread(lambda: check(dsn, schema=app.schema))
+    stopped = asyncio.Event()
+    try:
+        with handled(stop=stopped.set, hurry=server.hurry) if signals else nullcontext():
+            async with server:
+                if ready is not None:
+                    ready(server.bound)
+                await _either(stopped, server)
+    finally:
+        with suppress(TimeoutError, WherryError):
+            async with asyncio.timeout(_LEAVE_WITHIN_SECONDS):
+                await app.aclose_loop()
+
+
+async def _either(stopped: asyncio.Event, server: Server) -> None:
+    """Return when it is to stop; raises what a part of the server ended with by itself."""
+    waiting = asyncio.create_task(stopped.wait())
+    ended = asyncio.create_task(server.ended())
+    try:
+        await asyncio.wait({waiting, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            ended.result()
+    finally:
+        waiting.cancel()
+        ended.cancel()
+
+
+def _address(text: str | None) -> Address | None:
+    return None if text is None else parse_address(text)
+
+
+def _check_tls(settings: ServerSettings) -> None:
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        raise ConfigError("a certificate needs its key: give --tls-cert and --tls-key together")
+    if settings.tls_client_ca is not None and settings.tls_cert is None:
+        raise ConfigError("client certificates need TLS: give --tls-cert and --tls-key too")

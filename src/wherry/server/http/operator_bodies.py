@@ -1,0 +1,131 @@
+"""Queues, workers and the server as JSON: `proto/wherry/v1/operators.proto`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from wherry.domain.worker import Directive
+from wherry.server.http.fields import BATCH_LIMIT, Instant, Reason, Seconds
+from wherry.server.http.fields import Queue as QueueName
+from wherry.server.http.fields import Worker as WorkerName
+from wherry.server.http.task_bodies import Answer, Request
+
+
+class NoQuery(Request):
+    """No parameter is known."""
+
+
+class Pause(Answer):
+    """That a queue is paused."""
+
+    paused_at: Instant
+    actor: Annotated[str, Meta(description="By whom.")] | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+
+
+class Queue(Answer):
+    """How many live tasks a queue holds, by what they wait for."""
+
+    name: str
+    ready: Annotated[int, Meta(description="Wait for a worker.")]
+    delayed: Annotated[int, Meta(description="Wait for their time.")]
+    parked: Annotated[int, Meta(description="Wait for a worker that knows their type.")]
+    leased: Annotated[int, Meta(description="Workers have them.")]
+    oldest_due: (
+        Annotated[Seconds, Meta(description="The age of the oldest task that is due.")] | UnsetType
+    ) = UNSET
+    pause: Annotated[Pause, Meta(description="While it is paused.")] | UnsetType = UNSET
+
+
+class ListQueuesResponse(Answer):
+    """What each queue holds."""
+
+    queues: Annotated[list[Queue], Meta(description="By name.")]
+
+
+class PauseQueueRequest(Request):
+    """A queue to pause; it need not hold any task."""
+
+    queue: QueueName
+    reason: Reason | None = None
+
+
+class PauseQueueResponse(Answer):
+    """It is paused."""
+
+    changed: Annotated[bool, Meta(description="False if it was paused before.")]
+
+
+class ResumeQueueRequest(Request):
+    """A queue to resume."""
+
+    queue: QueueName
+    reason: Reason | None = None
+
+
+class ResumeQueueResponse(Answer):
+    """It is not paused."""
+
+    changed: Annotated[bool, Meta(description="False if it was not paused.")]
+
+
+class Worker(Answer):
+    """A worker as it was last heard of."""
+
+    instance: Annotated[str, Meta(description="Unique, also after a restart under its name.")]
+    name: str
+    host: str
+    queues: Annotated[list[str], Meta(description="What it serves; empty for every queue.")]
+    types: Annotated[list[str], Meta(description="What it knows; empty for any type.")]
+    started_at: Instant
+    beat_at: Annotated[Instant, Meta(description="When it was last heard of.")]
+    alive: Annotated[bool, Meta(description="Whether that is not too long ago.")]
+    directive: Annotated[Directive, Meta(description="What it was asked to do.")]
+    pid: Annotated[int, Meta(description="Its process on its host.")] | UnsetType = UNSET
+
+
+class ListWorkersResponse(Answer):
+    """Those that were heard of in the last day."""
+
+    workers: Annotated[list[Worker], Meta(description="By name.")]
+
+
+class DirectWorkersRequest(Request):
+    """What to tell whom."""
+
+    names: Annotated[list[WorkerName], Meta(min_length=1, max_length=BATCH_LIMIT)]
+    directive: Annotated[
+        Directive,
+        Meta(
+            description="`drain`: lease nothing more until told otherwise. `stop`: finish what runs"
+            " and end. `none`: go on."
+        ),
+    ]
+    reason: Reason | None = None
+
+
+class DirectWorkersResponse(Answer):
+    """Who will hear of it within seconds."""
+
+    told: Annotated[int, Meta(description="How many live workers have these names.")]
+
+
+class LeaveWorkerRequest(Request):
+    """Who leaves."""
+
+    worker_id: Annotated[WorkerName, Meta(description="The worker's name, as in its leases.")]
+
+
+class LeaveWorkerResponse(Answer):
+    """Goodbye."""
+
+
+class GetServerResponse(Answer):
+    """What this server is."""
+
+    version: Annotated[str, Meta(description="Of the wherry package, such as `0.1.0`.")]
+    batch_limit: Annotated[int, Meta(description="The most items that a batch may hold.")]
+    request_limit_bytes: Annotated[int, Meta(description="The largest request.")]
+    longest_wait: Annotated[Seconds, Meta(description="The longest wait of a lease.")]

@@ -1,0 +1,102 @@
+"""Queues, workers and the server over HTTP."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from wherry.domain.task import QueueDepth
+from wherry.domain.worker import WorkerSeen
+from wherry.server.http import operator_bodies as bodies
+from wherry.server.http.call import Call, Reply
+from wherry.server.http.fields import given, write_instant, write_seconds
+
+
+async def list_queues(call: Call, _query: object) -> Reply:
+    """Count what each queue holds."""
+    found = await call.service.list_queues(call.caller)
+    return Reply(bodies.ListQueuesResponse(queues=[_queue(depth) for depth in found]))
+
+
+def _queue(depth: QueueDepth) -> bodies.Queue:
+    return bodies.Queue(
+        name=depth.queue,
+        ready=depth.ready,
+        delayed=depth.delayed,
+        parked=depth.parked,
+        leased=depth.leased,
+        oldest_due=write_seconds(depth.oldest_due_seconds),
+        pause=_pause(depth),
+    )
+
+
+def _pause(depth: QueueDepth) -> bodies.Pause | UnsetType:
+    if depth.paused_at is None:
+        return UNSET
+    return bodies.Pause(
+        paused_at=write_instant(depth.paused_at),
+        actor=given(depth.paused_by),
+        reason=given(depth.pause_reason),
+    )
+
+
+async def pause_queue(call: Call, body: bodies.PauseQueueRequest) -> Reply:
+    """Pause a queue."""
+    changed = await call.service.pause_queue(
+        call.caller, queue=body.queue, reason=body.reason or None
+    )
+    return Reply(bodies.PauseQueueResponse(changed=changed))
+
+
+async def resume_queue(call: Call, body: bodies.ResumeQueueRequest) -> Reply:
+    """Resume a queue."""
+    changed = await call.service.resume_queue(
+        call.caller, queue=body.queue, reason=body.reason or None
+    )
+    return Reply(bodies.ResumeQueueResponse(changed=changed))
+
+
+async def list_workers(call: Call, _query: object) -> Reply:
+    """List workers."""
+    found = await call.service.list_workers(call.caller)
+    return Reply(bodies.ListWorkersResponse(workers=[_worker(worker) for worker in found]))
+
+
+def _worker(worker: WorkerSeen) -> bodies.Worker:
+    return bodies.Worker(
+        instance=worker.instance,
+        name=worker.name,
+        host=worker.host,
+        queues=list(worker.queues or ()),
+        types=list(worker.types or ()),
+        started_at=write_instant(worker.started_at),
+        beat_at=write_instant(worker.beat_at),
+        alive=worker.alive,
+        directive=worker.directive,
+        pid=UNSET if worker.pid is None else worker.pid,
+    )
+
+
+async def direct_workers(call: Call, body: bodies.DirectWorkersRequest) -> Reply:
+    """Tell workers what to do."""
+    told = await call.service.direct_workers(
+        call.caller, names=body.names, directive=body.directive, reason=body.reason or None
+    )
+    return Reply(bodies.DirectWorkersResponse(told=told))
+
+
+async def leave_worker(call: Call, body: bodies.LeaveWorkerRequest) -> Reply:
+    """A worker says goodbye."""
+    await call.service.leave_worker(call.caller, worker=body.worker_id)
+    return Reply(bodies.LeaveWorkerResponse())
+
+
+async def get_server(call: Call, _query: object) -> Reply:
+    """Tell what this server is."""
+    info = await call.service.server_info(call.caller)
+    answer = bodies.GetServerResponse(
+        version=info.version,
+        batch_limit=info.batch_limit,
+        request_limit_bytes=info.request_limit_bytes,
+        longest_wait=write_seconds(info.longest_wait_seconds) or "0s",
+    )
+    return Reply(answer)

@@ -1,0 +1,370 @@
+"""Tasks as JSON: the bodies of `proto/wherry/v1/tasks.proto`, field by field under the same names.
+
+Requests take null for "not given" and refuse fields that are not known; answers leave out what is
+not there. A payload is JSON inside of JSON, word for word as it was stored.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from wherry.domain.state import State
+from wherry.domain.task import Canceled as CancelAnswer
+from wherry.domain.task import Purged as PurgeAnswer
+from wherry.domain.task import RequeueAnswer
+from wherry.server.http.fields import (
+    BATCH_LIMIT,
+    Headers,
+    Id,
+    Instant,
+    JsonObject,
+    JsonValue,
+    Key,
+    Length,
+    MaxAttempts,
+    PageSize,
+    PageToken,
+    PositiveLength,
+    Priority,
+    Queue,
+    Reason,
+    Seconds,
+    Tag,
+    Tags,
+    Text,
+    Type,
+)
+
+
+class Request(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The ground of what is sent: unknown fields are refused."""
+
+
+class Answer(Struct, kw_only=True, omit_defaults=True):
+    """The ground of what is answered."""
+
+
+class Problem(Answer):
+    """What went wrong with one item of a batch."""
+
+    reason: Annotated[str, Meta(description="Stable, for programs, such as `INVALID_OPTION`.")]
+    message: Annotated[str, Meta(description="For people: what, where, and what to do.")]
+    field: Annotated[str, Meta(description="The field to blame.")] | UnsetType = UNSET
+
+
+class FullJitter(Request):
+    """Wait a random part of `base * 2**attempts`, which never is more than `cap`."""
+
+    base: Annotated[Length | None, Meta(description="`1s` if not given.")] = None
+    cap: Annotated[Length | None, Meta(description="`3600s` if not given.")] = None
+
+
+class Additive(Request):
+    """Wait `base * 2**attempts` and a random part of `jitter`, together at most `cap`."""
+
+    base: Annotated[Length | None, Meta(description="`1s` if not given.")] = None
+    jitter: Annotated[Length | None, Meta(description="`1s` if not given.")] = None
+    cap: Annotated[Length | None, Meta(description="`3600s` if not given.")] = None
+
+
+class Fixed(Request):
+    """Wait `delay`, always."""
+
+    delay: Length
+
+
+class RetryPolicy(Request, omit_defaults=True):
+    """How long a failed attempt waits for the next: exactly one of these."""
+
+    full_jitter: FullJitter | None = None
+    additive: Additive | None = None
+    fixed: Fixed | None = None
+
+
+class EnqueueRequest(Request):
+    """A task to store; of `delay` and `run_after` only one."""
+
+    type: Type
+    queue: Annotated[Queue | None, Meta(description="`default` if not given.")] = None
+    payload: JsonObject | UnsetType = UNSET
+    key: Key | None = None
+    priority: Annotated[Priority | None, Meta(description="0 if not given.")] = None
+    max_attempts: Annotated[MaxAttempts | None, Meta(description="20 if not given.")] = None
+    delay: Annotated[Length | None, Meta(description="When it may run: so long from now.")] = None
+    run_after: Annotated[Instant | None, Meta(description="When it may run: at this time.")] = None
+    retry: RetryPolicy | None = None
+    timeout: Annotated[
+        PositiveLength | None, Meta(description="How long one attempt may take.")
+    ] = None
+    ttl: Annotated[
+        PositiveLength | None, Meta(description="Not started for so long it is canceled.")
+    ] = None
+    key_ttl: Annotated[
+        Length | None,
+        Meta(description="How long its key lives on after its end; as the task if not given."),
+    ] = None
+    tags: Tags | None = None
+    headers: Headers | None = None
+
+
+class EnqueueResponse(Answer):
+    """Which task there is now."""
+
+    id: Annotated[Id, Meta(description="The task's id: the first one's, if its key was known.")]
+    created: Annotated[bool, Meta(description="False if the key already named a task.")]
+    payload_matches: (
+        Annotated[bool, Meta(description="Whether that task has the same type and payload.")]
+        | UnsetType
+    ) = UNSET
+
+
+class EnqueueBatchRequest(Request):
+    """Tasks to store."""
+
+    tasks: Annotated[
+        list[
+            Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/EnqueueRequest"})]
+        ],
+        Meta(max_length=BATCH_LIMIT, description="Each is read by itself: a bad one spoils none."),
+    ]
+    all_or_nothing: Annotated[
+        bool, Meta(description="Refuse the whole call if one is bad, instead of that one.")
+    ] = False
+
+
+class EnqueueResult(Answer):
+    """What became of one task of a batch: either of these."""
+
+    task: Annotated[EnqueueResponse, Meta(description="It is stored.")] | UnsetType = UNSET
+    problem: Annotated[Problem, Meta(description="It was refused.")] | UnsetType = UNSET
+
+
+class EnqueueBatchResponse(Answer):
+    """One result for each task."""
+
+    results: Annotated[list[EnqueueResult], Meta(description="In the order of the request.")]
+
+
+class Attempt(Answer):
+    """An attempt that did not succeed."""
+
+    token: Annotated[str, Meta(description="The number of its lease.")]
+    attempt: Annotated[int, Meta(description="Which attempt it was, from 1.")]
+    outcome: Annotated[str, Meta(description="`failed`, `lost` or `canceled`.")]
+    ended_at: Instant
+    worker: Annotated[str, Meta(description="Who had it.")] | UnsetType = UNSET
+    started_at: Instant | UnsetType = UNSET
+    retry_at: Annotated[Instant, Meta(description="When the next was due.")] | UnsetType = UNSET
+    error_type: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+    traceback: str | UnsetType = UNSET
+
+
+class Task(Answer):
+    """A task as it stood when it was read."""
+
+    id: Id
+    queue: str
+    type: str
+    payload: JsonObject
+    state: State
+    priority: int
+    attempts: Annotated[int, Meta(description="How many attempts count.")]
+    max_attempts: int
+    run_after: Annotated[Instant, Meta(description="When it may run.")]
+    created_at: Instant
+    tags: list[str]
+    headers: dict[str, str]
+    token: Annotated[str, Meta(description="The number of its latest lease; it only grows.")]
+    started_at: Annotated[Instant, Meta(description="When its last attempt began.")] | UnsetType = (
+        UNSET
+    )
+    finished_at: Instant | UnsetType = UNSET
+    worker: Annotated[str, Meta(description="Who has it, or had it last.")] | UnsetType = UNSET
+    lease_expires_at: Instant | UnsetType = UNSET
+    key: str | UnsetType = UNSET
+    retry: RetryPolicy | UnsetType = UNSET
+    timeout: Seconds | UnsetType = UNSET
+    result: Annotated[JsonValue, Meta(description="What it returned.")] | UnsetType = UNSET
+    reason: Annotated[str, Meta(description="Why it ended as it did.")] | UnsetType = UNSET
+    error: Annotated[str, Meta(description="The last error.")] | UnsetType = UNSET
+    cancel_requested_at: Instant | UnsetType = UNSET
+    history: (
+        Annotated[
+            list[Attempt], Meta(description="What did not succeed; only where one task is read.")
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class TaskKey(Request):
+    """The task of an idempotency key."""
+
+    queue: Queue
+    key: Key
+
+
+class GetTaskResponse(Answer):
+    """The task, with its history."""
+
+    task: Task
+
+
+class TaskFilter(Request):
+    """Which tasks: every field that is given narrows."""
+
+    states: Annotated[list[State] | None, Meta(description="Any of these.")] = None
+    queue: Queue | None = None
+    type: Type | None = None
+    tag: Tag | None = None
+    error: Annotated[Text | None, Meta(description="Whose last error holds this, in any case.")] = (
+        None
+    )
+    older_than: Annotated[
+        Length | None,
+        Meta(description="Whose end (or enqueue, of a live one) is longer ago."),
+    ] = None
+
+
+class ListTasksQuery(Request):
+    """Which page of which tasks."""
+
+    state: Annotated[list[State] | None, Meta(description="Any of these; may be repeated.")] = None
+    queue: Queue | None = None
+    type: Type | None = None
+    tag: Tag | None = None
+    error: Annotated[Text | None, Meta(description="Whose last error holds this, in any case.")] = (
+        None
+    )
+    older_than: Annotated[
+        Length | None, Meta(description="Whose end (or enqueue, of a live one) is longer ago.")
+    ] = None
+    page_size: Annotated[PageSize | None, Meta(description="100 if not given.")] = None
+    page_token: PageToken | None = None
+
+
+class ListTasksResponse(Answer):
+    """A page, newest first."""
+
+    tasks: Annotated[list[Task], Meta(description="Without their histories.")]
+    next_page_token: (
+        Annotated[str, Meta(description="Left out if there are no more.")] | UnsetType
+    ) = UNSET
+
+
+class CancelTaskRequest(Request):
+    """Why it is canceled."""
+
+    reason: Reason | None = None
+
+
+class CancelTaskResponse(Answer):
+    """What a cancel did."""
+
+    answer: CancelAnswer
+
+
+class RequeueTaskRequest(Request):
+    """How it is put back."""
+
+    without_key: Annotated[bool, Meta(description="Leave its key to the task that has it now.")] = (
+        False
+    )
+    reason: Reason | None = None
+
+
+class RequeueTaskResponse(Answer):
+    """What a requeue did."""
+
+    answer: RequeueAnswer
+
+
+class Selection(Request):
+    """The tasks that a call is about: ids, or what matches a filter."""
+
+    ids: Annotated[list[Id], Meta(max_length=BATCH_LIMIT)] | None = None
+    filter: Annotated[TaskFilter | None, Meta(description="Has to narrow by more than states.")] = (
+        None
+    )
+    page_size: Annotated[
+        PageSize | None, Meta(description="How many at most in this call; 500 if not given.")
+    ] = None
+    page_token: PageToken | None = None
+
+
+class CancelTasksRequest(Request):
+    """Tasks to cancel."""
+
+    selection: Selection
+    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
+    reason: Reason | None = None
+
+
+class Canceled(Answer):
+    """What became of one task."""
+
+    id: Id
+    answer: CancelAnswer
+
+
+class CancelTasksResponse(Answer):
+    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
+
+    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
+    tasks: list[Canceled]
+    next_page_token: str | UnsetType = UNSET
+
+
+class RequeueTasksRequest(Request):
+    """Finished tasks to put back."""
+
+    selection: Selection
+    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
+    reason: Reason | None = None
+    without_key: Annotated[
+        bool, Meta(description="Leave their keys to the tasks that have them now.")
+    ] = False
+
+
+class Requeued(Answer):
+    """What became of one task."""
+
+    id: Id
+    answer: RequeueAnswer
+    key: Annotated[str, Meta(description="With `key_taken`: the key.")] | UnsetType = UNSET
+    taken_by: (
+        Annotated[Id, Meta(description="With `key_taken`: the task it names.")] | UnsetType
+    ) = UNSET
+
+
+class RequeueTasksResponse(Answer):
+    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
+
+    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
+    tasks: list[Requeued]
+    next_page_token: str | UnsetType = UNSET
+
+
+class PurgeTasksRequest(Request):
+    """Finished tasks to delete, with their histories and keys."""
+
+    selection: Selection
+    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
+    reason: Reason | None = None
+
+
+class Purged(Answer):
+    """What became of one task."""
+
+    id: Id
+    answer: PurgeAnswer
+
+
+class PurgeTasksResponse(Answer):
+    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
+
+    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
+    tasks: list[Purged]
+    next_page_token: str | UnsetType = UNSET

@@ -11,6 +11,7 @@ from wherry.cli.enqueue import enqueue
 from wherry.cli.entry import Door
 from wherry.cli.migrate import migrate
 from wherry.cli.queues import queues
+from wherry.cli.server import server
 from wherry.cli.tasks import tasks
 from wherry.cli.token import token
 from wherry.cli.up import up
@@ -24,5 +25,5 @@ def main() -> None:
     """Work with a Wherry task queue in PostgreSQL."""
 
 
-for verb in (up, worker, migrate, enqueue, tasks, dead, queues, workers, token, audit):
+for verb in (up, worker, server, migrate, enqueue, tasks, dead, queues, workers, token, audit):
     main.add_command(verb)

@@ -14,15 +14,19 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Protocol, TypeVar
 
+from wherry.commands.base import Command
 from wherry.commands.leases import HeartbeatLeases
 from wherry.commands.workers import BeatWorker
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.stacks import thread_stack
+from wherry.domain.worker import Directive
 from wherry.transport.faults import is_trouble
 from wherry.transport.patience import Patience
-from wherry.transport.session_blocking import SessionTransport
 from wherry.worker.held import Held
+
+R = TypeVar("R")
 
 log = logging.getLogger("wherry.worker")
 
@@ -32,10 +36,26 @@ _BEAT_WORKER_EVERY = 20.0
 
 @dataclass(slots=True)
 class News:
-    """What a pass found: these leases are lost, these tasks' cancel was asked for."""
+    """What a pass found: these leases are lost, these tasks' cancel was asked for.
+
+    `directive`: what the worker itself is asked to do, if that has changed.
+    """
 
     lost: list[Lease] = field(default_factory=list)
     canceled: list[Lease] = field(default_factory=list)
+    directive: Directive | None = None
+
+
+class Beats(Protocol):
+    """The blocking transport of a keeper's thread."""
+
+    def call(self, command: Command[R]) -> R:
+        """Return the command's answer."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open."""
+        ...
 
 
 class Keeper:
@@ -43,7 +63,7 @@ class Keeper:
 
     def __init__(
         self,
-        transport: SessionTransport,
+        transport: Beats,
         held: Held,
         *,
         me: BeatWorker,
@@ -65,6 +85,7 @@ class Keeper:
         self._seen_at = monotonic()
         self._asked_at: float | None = None
         self._complained = False
+        self._directive = Directive.NONE
         # For tests: the shortest time that any lease had left when it was beaten.
         self.shortest_left = lease_seconds
 
@@ -88,7 +109,7 @@ class Keeper:
             pause = self._pause() * random.uniform(0.8, 1.0)
             try:
                 if monotonic() >= next_worker_beat:
-                    self._transport.call(self._me)
+                    self._beat_worker()
                     next_worker_beat = monotonic() + _BEAT_WORKER_EVERY
                 self._beat()
             except Exception as error:
@@ -102,6 +123,12 @@ class Keeper:
             if self._stop.wait(pause):
                 break
         self._transport.close()
+
+    def _beat_worker(self) -> None:
+        directive = self._transport.call(self._me)
+        if directive is not self._directive:
+            self._directive = directive
+            self._post(lambda: self._tell(News(directive=directive)))
 
     def _pause(self) -> float:
         # While nothing is held a pass only has to find out soon enough that something is.

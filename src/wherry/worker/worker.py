@@ -20,6 +20,7 @@ from typing import Any
 from wherry.config import WorkerSettings
 from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import GivenBack, Outcome
+from wherry.domain.worker import Directive
 from wherry.tasks.registry import Registry
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble
@@ -98,6 +99,7 @@ class Worker:
         self._moved = asyncio.Event()
         self._stopping = asyncio.Event()
         self._hurried = asyncio.Event()
+        self._draining = False
         self._ended = False
         self._free_slots_at = self._took_at = monotonic()
         self._cancel_asked: set[Fence] = set()
@@ -112,6 +114,24 @@ class Worker:
         """Interrupt what still runs."""
         self._hurried.set()
         self.stop()
+
+    def direct(self, directive: Directive) -> None:
+        """Do what somebody has asked of this worker; asked for again it changes nothing.
+
+        DRAIN: lease nothing until told otherwise, give back what has not started. STOP: see `stop`.
+        """
+        if directive is Directive.STOP and not self._stopping.is_set():
+            log.info("worker %s was told to stop", self.name)
+            self.stop()
+        draining = directive is Directive.DRAIN
+        if draining == self._draining:
+            return
+        self._draining = draining
+        log.info("worker %s was told to %s", self.name, "drain" if draining else "go on")
+        if draining:
+            self._source.wake()
+            self._give_back_buffer()
+        self._moved.set()
 
     async def run(self) -> Summary:
         """Work until stopped (or, with `until_empty`, until nothing is due), then settle all.
@@ -146,6 +166,8 @@ class Worker:
 
     def news(self, news: News) -> None:
         """Act on what the keeper found; called on the loop."""
+        if news.directive is not None:
+            self.direct(news.directive)
         for lease in news.lost:
             self.held.drop([lease])
             # Should it still be waiting for a slot, it will see that its time is over.
@@ -182,7 +204,7 @@ class Worker:
     async def _take_some(self) -> None:
         self._moved.clear()
         want = self._wanted()
-        if not want.tasks:
+        if not want.tasks or self._draining:
             await self._moved.wait()
             return
         # Only for free slots: while they are taken, ever more could be wanted.

@@ -667,7 +667,7 @@ def test_a_poll_that_ends_badly_is_given_back() -> None:
         with pytest.raises(WherryError), polls.taken(caller):
             raise WherryError("lost")
 
-    assert polls._open == {}
+    assert polls.open == 0
 
 
 def test_without_tokens_polls_are_counted_by_host() -> None:

@@ -234,6 +234,11 @@ class Polls:
         self._most = most
         self._open: Counter[str] = Counter()
 
+    @property
+    def open(self) -> int:
+        """How many polls of all callers are open."""
+        return self._open.total()
+
     @contextmanager
     def taken(self, caller: Caller) -> Generator[None, None, None]:
         """Hold one poll of *caller* open. Raises LimitReached if there are too many already."""

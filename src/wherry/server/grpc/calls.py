@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -16,6 +16,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from wherry.domain.lease import Lease
 from wherry.errors import InvalidTask
 from wherry.server.caller import Caller
 from wherry.server.grpc.leases import LeaseVerbs
@@ -102,6 +103,7 @@ class Calls:
                 handout = await self._leasing.lease(
                     caller, request, left_seconds=context.time_remaining()
                 )
+            await self._confirm(caller, [*handout.leases, *handout.surplus])
         except Exception as error:  # noqa: BLE001 - the server's edge: whatever it is, it is told
             refusal = refusal_of(error, doing="Lease")
         else:
@@ -115,6 +117,16 @@ class Calls:
                 raise
             return
         await context.abort(refusal.code, refusal.text, refusal.metadata)
+
+    async def _confirm(self, caller: Caller, leases: Sequence[Lease]) -> None:
+        """Raise Unauthenticated, and give *leases* back, if the token ended while they waited."""
+        if not leases:
+            return
+        try:
+            await self._authenticator.confirm(caller)
+        except BaseException:
+            self._started(self._service.undelivered(leases))
+            raise
 
     async def _to_the_end(self, work: Coroutine[Any, Any, R]) -> R:
         """Do *work*, and go on with it if the caller leaves.

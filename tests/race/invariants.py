@@ -70,17 +70,19 @@ def _count(scene: Scene, name: str, answer: Any, told: Count) -> None:
     match name:
         case "lease":
             told.leases += sum(lease.id == scene.task for lease in answer)
+        case "lease_for_pollers":
+            told.leases += sum(lease.id == scene.task for leases in answer for lease in leases)
         case "complete" | "complete_in_transaction":
             accepted = answer is None or answer == [Reported.DONE]
             told.settled += accepted
             told.done += accepted
             told.ends += accepted
-        case "fail" | "release":
+        case "fail" | "release" | "release_unconfirmed":
             accepted = answer[0] in (Reported.REQUEUED, *ENDS)
             told.settled += accepted
             told.ends += answer[0] in ENDS
             told.failed += accepted and name == "fail"
-            told.released += accepted and name == "release"
+            told.released += accepted and name != "fail"
         case "reap":
             gone = (*answer.queued, *answer.dead, *answer.canceled)
             told.settled += scene.task in gone
@@ -199,6 +201,10 @@ def _answers(
         and mine["state"] == "leased"
         and (mine["token"], mine["lease_id"]) == (lease.token, lease.lease_id)
     )
+    told_to = {outcome.name: outcome.answer for outcome in outcomes if outcome.committed}
+    taken_back = told_to.get("release_unconfirmed", [Reported.LOST]) != [Reported.LOST]
+    if taken_back and told_to.get("heartbeat") == [Reported.EXTENDED]:
+        yield "a lease was extended, and taken back as if nobody had confirmed it"
     for outcome in outcomes:
         answer = outcome.answer[0] if isinstance(outcome.answer, list) and outcome.answer else None
         match outcome.name:

@@ -22,12 +22,14 @@ from wherry.commands.leases import (
     FailTasks,
     GiveBackTasks,
     HeartbeatLeases,
+    LeaseForPollers,
     LeaseTasks,
+    ReleaseUnconfirmed,
 )
 from wherry.commands.maintenance import DiscardTasks, PromoteTasks, ReapLeases
 from wherry.commands.tasks import CancelTasks, EnqueueTasks, PurgeTasks, RequeueTasks
 from wherry.domain.failure import Failure
-from wherry.domain.lease import Lease
+from wherry.domain.lease import Lease, Poller
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.errors import LeaseLost
 from wherry.transport.base import arun
@@ -74,6 +76,14 @@ OPERATIONS = {
     each.name: each
     for each in (
         Operation("lease", lease_command),
+        Operation(
+            "lease_for_pollers",
+            lambda scene: LeaseForPollers(
+                scene.queue,
+                None,
+                tuple(Poller(f"poller-{n}", 2, None, LEASED_FOR_SECONDS) for n in range(3)),
+            ),
+        ),
         Operation("complete", lambda scene: CompleteTasks((Completed(scene.held),))),
         Operation(
             "complete_in_transaction",
@@ -85,6 +95,10 @@ OPERATIONS = {
         Operation("reap", lambda _: ReapLeases(10)),
         Operation("cancel", lambda scene: CancelTasks((scene.task,))),
         Operation("release", lambda scene: GiveBackTasks((GivenBack(scene.held, "release"),))),
+        Operation(
+            "release_unconfirmed",
+            lambda scene: ReleaseUnconfirmed((scene.held,), (LEASED_FOR_SECONDS,)),
+        ),
         Operation("requeue", lambda scene: RequeueTasks((scene.task,))),
         Operation(
             "enqueue",
@@ -159,17 +173,37 @@ async def dead(scene: Scene) -> None:
 
 # Each state, and the operations that may change something in it: the others race against these.
 SCENES: dict[str, tuple[Callable[[Scene], Awaitable[None]], frozenset[str]]] = {
-    "ready": (ready, frozenset({"lease", "cancel"})),
+    "ready": (ready, frozenset({"lease", "lease_for_pollers", "cancel"})),
     "leased": (
         leased,
         frozenset(
-            {"complete", "complete_in_transaction", "fail", "heartbeat", "cancel", "release"}
+            {
+                "complete",
+                "complete_in_transaction",
+                "fail",
+                "heartbeat",
+                "cancel",
+                "release",
+                "release_unconfirmed",
+            }
         ),
     ),
-    "leased_for_the_last_time": (leased_for_the_last_time, frozenset({"fail", "release"})),
+    "leased_for_the_last_time": (
+        leased_for_the_last_time,
+        frozenset({"fail", "release", "release_unconfirmed"}),
+    ),
     "asked_to_let_go": (
         asked_to_let_go,
-        frozenset({"complete", "complete_in_transaction", "fail", "release", "heartbeat"}),
+        frozenset(
+            {
+                "complete",
+                "complete_in_transaction",
+                "fail",
+                "release",
+                "release_unconfirmed",
+                "heartbeat",
+            }
+        ),
     ),
     "run_out": (run_out, frozenset({"reap", "cancel", "complete_in_transaction"})),
     "due": (due, frozenset({"promote", "cancel"})),

@@ -1,24 +1,30 @@
-"""A long poll does not outlive the token with which it began."""
+"""A long poll does not outlive the token with which it began, whatever its door."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, TypeAlias
 
 import grpc.aio
+import httpx
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
 import wherry
 from tests.facts import await_for
 from wherry.commands.tokens import CreateToken, RevokeToken
-from wherry.domain.token import Token, draw_token
+from wherry.domain.token import draw_token
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.grpc import GrpcDoor, GrpcSettings
+from wherry.server.http import HttpDoor, HttpSettings
 from wherry.server.service import Service
 from wherry.wire.v1 import leases_pb2
 from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub
+
+# Polls for 30 s; returns the ids that it got, or None if it was told to authenticate.
+Poll: TypeAlias = Callable[[str], Coroutine[Any, Any, list[int] | None]]
 
 
 class Time:
@@ -41,63 +47,97 @@ def polls() -> Polls:
 
 
 @pytest.fixture
-async def stub(app: wherry.App, service: Service, time: Time, polls: Polls) -> AsyncIterator[Any]:
-    """A client of a gRPC door that asks for tokens."""
-    authenticator = Authenticator(app, clock=time)
-    door = GrpcDoor(service, authenticator, polls, GrpcSettings(address="127.0.0.1:0"))
-    await door.start()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{door.port}") as channel:
-        yield TaskQueueStub(channel)
-    await door.stop(0.5)
-    await authenticator.aclose()
-
-
-@pytest.fixture
-async def token(app: wherry.App) -> Token:
+async def token(app: wherry.App) -> tuple[str, str]:
+    """The id and the text of a token that may work."""
     drawn = draw_token()
     made = CreateToken(
         id=drawn.id, name="w", hash=drawn.hash, rights=("work",), queues=("*",), created_by="me"
     )
     await app.acarry(made)
-    return drawn
+    return drawn.id, f"Bearer {drawn.reveal()}"
 
 
-async def lease(stub: Any, token: Token) -> leases_pb2.LeaseResponse:
-    request = leases_pb2.LeaseRequest(worker_id="w", wait=Duration(seconds=30))
-    metadata = [("authorization", f"Bearer {token.reveal()}")]
-    response: leases_pb2.LeaseResponse = await stub.Lease(request, metadata=metadata)
-    return response
+@pytest.fixture(params=["grpc", "http"])
+async def poll(
+    request: pytest.FixtureRequest, app: wherry.App, service: Service, time: Time, polls: Polls
+) -> AsyncIterator[Poll]:
+    """Poll through a door that asks for tokens."""
+    async with AsyncExitStack() as stack:
+        authenticator = Authenticator(app, clock=time)
+        stack.push_async_callback(authenticator.aclose)
+        door = (
+            GrpcDoor(service, authenticator, polls, GrpcSettings(address="127.0.0.1:0"))
+            if request.param == "grpc"
+            else HttpDoor(service, authenticator, polls, HttpSettings(address="127.0.0.1:0"))
+        )
+        await door.start()
+        stack.push_async_callback(door.stop, 0.5)
+        address = f"127.0.0.1:{door.port}"
+        if request.param == "grpc":
+            channel = await stack.enter_async_context(grpc.aio.insecure_channel(address))
+            yield over_grpc(TaskQueueStub(channel))
+        else:
+            client = httpx.AsyncClient(base_url=f"http://{address}", timeout=40, trust_env=False)
+            yield over_http(await stack.enter_async_context(client))
+
+
+def over_grpc(stub: Any) -> Poll:
+    async def poll(authorization: str) -> list[int] | None:
+        request = leases_pb2.LeaseRequest(worker_id="w", wait=Duration(seconds=30))
+        try:
+            response = await stub.Lease(request, metadata=[("authorization", authorization)])
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNAUTHENTICATED:
+                raise
+            return None
+        return [task.id for task in response.tasks]
+
+    return poll
+
+
+def over_http(client: httpx.AsyncClient) -> Poll:
+    async def poll(authorization: str) -> list[int] | None:
+        response = await client.post(
+            "/api/v1/leases",
+            json={"worker_id": "w", "wait": "30s"},
+            headers={"authorization": authorization},
+        )
+        if response.status_code == 401:
+            return None
+        assert response.status_code == 200, response.text
+        return [int(task["id"]) for task in response.json()["tasks"]]
+
+    return poll
 
 
 async def test_who_is_revoked_while_they_wait_gets_nothing(
-    stub: Any, app: wherry.App, token: Token, time: Time, polls: Polls
+    poll: Poll, app: wherry.App, token: tuple[str, str], time: Time, polls: Polls
 ) -> None:
-    poll = asyncio.create_task(lease(stub, token))
+    id, authorization = token
+    polling = asyncio.create_task(poll(authorization))
     await await_for(lambda: polls.open)
-    await app.acarry(RevokeToken(token.id))
+    await app.acarry(RevokeToken(id))
     time.now += 5.0
 
-    id = (await app.aenqueue("t")).id
+    task_id = (await app.aenqueue("t")).id
 
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await poll
-    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert await polling is None
 
     async def is_back() -> Any:
-        task = await app.aget_task(id)
+        task = await app.aget_task(task_id)
         return task is not None and task.state == "queued" and task.attempts == 0
 
-    await await_for(is_back, what="the task is queued again")
+    await await_for(is_back, what="the task is queued again, with all its attempts")
 
 
 async def test_who_keeps_their_token_gets_what_they_waited_for(
-    stub: Any, app: wherry.App, token: Token, time: Time, polls: Polls
+    poll: Poll, app: wherry.App, token: tuple[str, str], time: Time, polls: Polls
 ) -> None:
-    poll = asyncio.create_task(lease(stub, token))
+    polling = asyncio.create_task(poll(token[1]))
     await await_for(lambda: polls.open)
     time.now += 5.0
 
-    id = (await app.aenqueue("t")).id
+    task_id = (await app.aenqueue("t")).id
 
-    assert [task.id for task in (await poll).tasks] == [id]
+    assert await polling == [task_id]
     assert polls.open == 0

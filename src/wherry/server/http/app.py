@@ -219,6 +219,9 @@ class _Resource:
             with self._app.polls.taken(caller):
                 reply = await client.unless_gone(call, undelivered=undelivered)
             try:
+                if reply.leases:
+                    # A token may have been revoked while its holder waited.
+                    await self._app.authenticator.confirm(caller)
                 await _send_reply(send, reply, client=client)
             except BaseException:
                 # Nobody knows of these leases.

@@ -2,7 +2,7 @@
 
 Besides the App's own pool a worker holds at most five connections: leasing, reporting, maintenance,
 the heartbeat and the listener. None of them is shared with handlers, so no handler can keep a
-heartbeat waiting.
+heartbeat waiting. A worker that has only a server holds two: leasing and reporting, the heartbeat.
 """
 
 from __future__ import annotations
@@ -12,27 +12,34 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, nullcontext, suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from wherry.app.app import App
 from wherry.app.asked import asked_lease_seconds, asked_queues
+from wherry.commands.remote import GetServer
 from wherry.commands.workers import EVERY_QUEUE, BeatWorker, LeaveWorker
 from wherry.config import WorkerSettings
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.options import check_flag, check_integer, check_name
-from wherry.errors import ConfigError, InvalidOption, Unavailable
+from wherry.domain.worker import Directive
+from wherry.dsn import is_server, read_server
+from wherry.errors import ConfigError, InvalidOption, Unavailable, WherryError
 from wherry.maintenance.service import Maintenance
 from wherry.migrations import check
+from wherry.transport.base import Transport
 from wherry.transport.bounded import ANSWER_SECONDS
+from wherry.transport.grpc import needed
 from wherry.transport.listen import Listener
 from wherry.transport.session import SessionTransport
 from wherry.transport.session_blocking import SessionTransport as BlockingSession
-from wherry.worker.keeper import Keeper
+from wherry.worker.keeper import Beats, Keeper
+from wherry.worker.remote import RemoteSource
 from wherry.worker.signals import handled
-from wherry.worker.source import LocalSource
+from wherry.worker.source import LocalSource, Source
 from wherry.worker.wakeups import Wakeups
 from wherry.worker.worker import Summary, Worker
 
@@ -91,126 +98,235 @@ async def run_worker(
         )
     served = _served(app, queues)
     dsn = await asyncio.to_thread(lambda: app.dsn)
-    await asyncio.to_thread(lambda: check(dsn, schema=app.schema))
     if name is None:
         name = f"{socket.gethostname()}-{os.getpid()}"
     check_name(name, option="name")
-    me = BeatWorker(
-        instance=str(uuid.uuid4()),
-        name=name,
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        queues=served,
-        types=app.registry.names,
-    )
+    plan = _Plan(app, dsn, name, served, settings, until_empty)
     async with AsyncExitStack() as stack:
-
-        def session(
-            purpose: str,
-            options: dict[str, str] | None = None,
-            answer_seconds: float = ANSWER_SECONDS,
-        ) -> SessionTransport:
-            transport = SessionTransport(
-                dsn,
-                schema=app.schema,
-                name=f"wherry {purpose} {name}",
-                settings=app.settings,
-                options=options,
-                answer_seconds=answer_seconds,
-            )
-            stack.push_async_callback(transport.close)
-            return transport
-
-        def heard(_queue: str) -> None:
-            wakeups.wake()
-            maintenance.nudge()
-
-        loop = asyncio.get_running_loop()
-        maintaining = session("maintenance")
-        listener = Listener(
-            dsn,
-            schema=app.schema,
-            name=f"wherry listener {name}",
-            settings=app.settings,
-            heard=heard,
-        )
-        wakeups = Wakeups(
-            leasing := session("leasing", _BRIEF | _NO_WAIT, _BRIEF_SECONDS),
-            instance=me.instance,
-            queues=(EVERY_QUEUE,) if served is None else served,
-            poll_seconds=settings.poll_every.total_seconds(),
-            poll_seconds_listening=settings.poll_every_when_listening.total_seconds(),
-            is_listening=lambda: listener.alive,
-        )
-        worker = Worker(
-            app,
-            app.registry,
-            source=LocalSource(
-                leasing,
-                wakeups,
-                worker=name,
-                queues=served,
-                types=app.registry.names,
-                lease_seconds=settings.lease_for.total_seconds(),
-            ),
-            reporting=session("reporting", _BRIEF, _BRIEF_SECONDS),
-            name=name,
-            settings=settings,
-            until_empty=until_empty,
-        )
-        maintenance = Maintenance(
-            maintaining,
-            reap_seconds=settings.reap_every.total_seconds(),
-            promote_seconds=lambda: (
-                settings.poll_every_when_listening if listener.alive else settings.poll_every
-            ).total_seconds(),
-            queues=served,
-            found_work=wakeups.wake,
-        )
-        keeper = Keeper(
-            BlockingSession(
-                dsn,
-                schema=app.schema,
-                name=f"wherry heartbeat {name}",
-                settings=app.settings,
-                options=_BRIEF | _NO_WAIT,
-                # A beat that comes later than this comes too late for some lease.
-                answer_seconds=max(2.0, settings.lease_for.total_seconds() / 2),
-            ),
-            worker.held,
-            me=me,
-            lease_seconds=settings.lease_for.total_seconds(),
-            blocked_after=_BLOCKED_AFTER_SECONDS,
-            call_soon=loop.call_soon_threadsafe,
-            tell=worker.news,
-        )
+        compose = _remote if is_server(dsn) else _local
+        parts = await compose(plan, stack)
+        services = [asyncio.create_task(run(), name=of) for of, run in parts.services.items()]
+        parts.keeper.start()
         try:
-            # Known before the first look for parked tasks: some may have waited for these types.
-            await maintaining.call(me)
-        except Unavailable as error:
-            log.warning("the database is out of reach at the start: %s", error)
-        services = [asyncio.create_task(maintenance.run(), name="maintenance")]
-        if settings.listen:
-            services.append(asyncio.create_task(listener.run(), name="listener"))
-        keeper.start()
-        try:
-            with handled(stop=worker.stop, hurry=worker.hurry) if signals else nullcontext():
+            with (
+                handled(stop=parts.worker.stop, hurry=parts.worker.hurry)
+                if signals
+                else nullcontext()
+            ):
                 # Whoever reads this may send a signal right away: it is handled by now.
                 log.info(
-                    "worker %s: %d slots, queues %s, %d types",
+                    "worker %s: %d slots, queues %s, %d types%s",
                     name,
                     settings.concurrency,
                     "*" if served is None else ", ".join(served),
                     len(app.registry),
+                    f", through {read_server(dsn)}" if is_server(dsn) else "",
                 )
-                return await _drained(worker, services)
+                return await _drained(parts.worker, services)
         finally:
-            keeper.stop()
+            parts.keeper.stop()
             for service in services:
                 service.cancel()
-            await asyncio.wait(services, timeout=_LEAVE_WITHIN_SECONDS)
-            await _say_goodbye(maintaining, me.instance)
-            await asyncio.to_thread(lambda: keeper.join(timeout=_LEAVE_WITHIN_SECONDS))
+            if services:
+                await asyncio.wait(services, timeout=_LEAVE_WITHIN_SECONDS)
+            await _say_goodbye(parts.transport, parts.goodbye)
+            await asyncio.to_thread(lambda: parts.keeper.join(timeout=_LEAVE_WITHIN_SECONDS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a worker is made from."""
+
+    app: App
+    dsn: str
+    name: str
+    queues: tuple[str, ...] | None
+    settings: WorkerSettings
+    until_empty: bool
+
+    @property
+    def lease_seconds(self) -> float:
+        return self.settings.lease_for.total_seconds()
+
+    def beat(self, instance: str) -> BeatWorker:
+        """Return what is said of it at each beat."""
+        return BeatWorker(
+            instance=instance,
+            name=self.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queues=self.queues,
+            types=self.app.registry.names,
+        )
+
+    def worker(self, source: Source, reporting: Transport) -> Worker:
+        """Return the worker itself."""
+        return Worker(
+            self.app,
+            self.app.registry,
+            source=source,
+            reporting=reporting,
+            name=self.name,
+            settings=self.settings,
+            until_empty=self.until_empty,
+        )
+
+    def keeper(self, transport: Beats, worker: Worker, me: BeatWorker) -> Keeper:
+        """Return what keeps its leases alive."""
+        return Keeper(
+            transport,
+            worker.held,
+            me=me,
+            lease_seconds=self.lease_seconds,
+            blocked_after=_BLOCKED_AFTER_SECONDS,
+            call_soon=asyncio.get_running_loop().call_soon_threadsafe,
+            tell=worker.news,
+        )
+
+    @property
+    def beat_answer_seconds(self) -> float:
+        # A beat that comes later than this comes too late for some lease.
+        return max(2.0, self.lease_seconds / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A worker with all that it needs; *goodbye* goes over *transport* at its end."""
+
+    worker: Worker
+    keeper: Keeper
+    transport: Transport
+    goodbye: LeaveWorker
+    services: dict[str, Callable[[], Coroutine[Any, Any, None]]]
+
+
+async def _local(plan: _Plan, stack: AsyncExitStack) -> _Parts:
+    """Compose a worker on the database itself."""
+    app, dsn, settings = plan.app, plan.dsn, plan.settings
+    await asyncio.to_thread(lambda: check(dsn, schema=app.schema))
+    me = plan.beat(str(uuid.uuid4()))
+
+    def session(
+        purpose: str,
+        options: dict[str, str] | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> SessionTransport:
+        transport = SessionTransport(
+            dsn,
+            schema=app.schema,
+            name=f"wherry {purpose} {plan.name}",
+            settings=app.settings,
+            options=options,
+            answer_seconds=answer_seconds,
+        )
+        stack.push_async_callback(transport.close)
+        return transport
+
+    def heard(_queue: str) -> None:
+        wakeups.wake()
+        maintenance.nudge()
+
+    maintaining = session("maintenance")
+    listener = Listener(
+        dsn,
+        schema=app.schema,
+        name=f"wherry listener {plan.name}",
+        settings=app.settings,
+        heard=heard,
+    )
+    wakeups = Wakeups(
+        leasing := session("leasing", _BRIEF | _NO_WAIT, _BRIEF_SECONDS),
+        instance=me.instance,
+        queues=(EVERY_QUEUE,) if plan.queues is None else plan.queues,
+        poll_seconds=settings.poll_every.total_seconds(),
+        poll_seconds_listening=settings.poll_every_when_listening.total_seconds(),
+        is_listening=lambda: listener.alive,
+    )
+    source = LocalSource(
+        leasing,
+        wakeups,
+        worker=plan.name,
+        queues=plan.queues,
+        types=app.registry.names,
+        lease_seconds=plan.lease_seconds,
+    )
+    maintenance = Maintenance(
+        maintaining,
+        reap_seconds=settings.reap_every.total_seconds(),
+        promote_seconds=lambda: (
+            settings.poll_every_when_listening if listener.alive else settings.poll_every
+        ).total_seconds(),
+        queues=plan.queues,
+        found_work=wakeups.wake,
+    )
+    beating = BlockingSession(
+        dsn,
+        schema=app.schema,
+        name=f"wherry heartbeat {plan.name}",
+        settings=app.settings,
+        options=_BRIEF | _NO_WAIT,
+        answer_seconds=plan.beat_answer_seconds,
+    )
+    worker = plan.worker(source, session("reporting", _BRIEF, _BRIEF_SECONDS))
+    try:
+        # Known before the first look for parked tasks: some may have waited for these types.
+        worker.direct(await maintaining.call(me))
+    except Unavailable as error:
+        log.warning("the database is out of reach at the start: %s", error)
+    return _Parts(
+        worker,
+        plan.keeper(beating, worker, me),
+        maintaining,
+        LeaveWorker(me.instance),
+        {"maintenance": maintenance.run} | ({"listener": listener.run} if settings.listen else {}),
+    )
+
+
+async def _remote(plan: _Plan, stack: AsyncExitStack) -> _Parts:
+    """Compose a worker on a server, which listens for it and does the maintenance."""
+    with needed():
+        from wherry.transport.grpc.client import GrpcTransport
+        from wherry.transport.grpc.client_blocking import GrpcTransport as BlockingGrpc
+    address = read_server(plan.dsn)
+    loop = asyncio.get_running_loop()
+    # A server knows its workers by name.
+    me = plan.beat(plan.name)
+
+    def heard(directive: Directive) -> None:
+        worker.direct(directive)
+
+    def heard_in_thread(directive: Directive) -> None:
+        with suppress(RuntimeError):
+            # The loop may be closed.
+            loop.call_soon_threadsafe(worker.direct, directive)
+
+    # One channel for leasing and reporting, of which neither can hold up the other, and one for
+    # the keeper's thread.
+    transport = GrpcTransport(address, answer_seconds=_BRIEF_SECONDS, worker=plan.name, heard=heard)
+    stack.push_async_callback(transport.close)
+    source = RemoteSource(
+        transport,
+        worker=plan.name,
+        queues=plan.queues,
+        types=plan.app.registry.names,
+        lease_seconds=plan.lease_seconds,
+    )
+    worker = plan.worker(source, transport)
+    try:
+        version = await transport.call(GetServer())
+        await transport.call(me)
+        log.debug("the server is of version %s", version)
+    except Unavailable as error:
+        log.warning("the server is out of reach at the start: %s", error)
+    beating = BlockingGrpc(
+        address,
+        answer_seconds=plan.beat_answer_seconds,
+        worker=plan.name,
+        heard=heard_in_thread,
+    )
+    return _Parts(
+        worker, plan.keeper(beating, worker, me), transport, LeaveWorker(plan.name), services={}
+    )
 
 
 async def _drained(worker: Worker, services: list[asyncio.Task[None]]) -> Summary:
@@ -243,12 +359,12 @@ async def _drained(worker: Worker, services: list[asyncio.Task[None]]) -> Summar
     return running.result()
 
 
-async def _say_goodbye(transport: SessionTransport, instance: str) -> None:
+async def _say_goodbye(transport: Transport, goodbye: LeaveWorker) -> None:
     try:
         async with asyncio.timeout(_LEAVE_WITHIN_SECONDS):
-            await transport.call(LeaveWorker(instance))
-    except (Unavailable, TimeoutError):
-        log.debug("no goodbye: the database is out of reach")
+            await transport.call(goodbye)
+    except (WherryError, TimeoutError) as error:
+        log.debug("no goodbye: %s", error)
 
 
 def _served(app: App, queues: Sequence[str] | None) -> tuple[str, ...] | None:

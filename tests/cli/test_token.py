@@ -164,6 +164,8 @@ def test_a_name_is_taken_until_its_token_is_revoked(cli: Cli, clock: Clock) -> N
         ("--name", "a", "--right", "work", "--queue", "x" * 256),
         ("--name", "a", "--right", "work", "--queue", "*", "--expires-in", "0s"),
         ("--name", "wherry_abc", "--right", "work", "--queue", "*"),
+        ("--name", "cli:root@db", "--right", "work", "--queue", "*"),
+        ("--name", "anonymous", "--right", "work", "--queue", "*"),
     ],
 )
 def test_a_token_that_makes_no_sense_is_refused(cli: Cli, options: tuple[str, ...]) -> None:

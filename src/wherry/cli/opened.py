@@ -73,10 +73,11 @@ def opened(asked: Asked) -> Generator[App, None, None]:
 def operator() -> Actor:
     """Return who sits here, as the audit says it: the user of the system, and the machine."""
     from wherry.commands.audit import Actor
+    from wherry.domain.token import BY_HAND
 
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
         # A container may run as a number that has no name.
         user = str(os.getuid())
-    return Actor(f"cli:{user}@{socket.gethostname()}")
+    return Actor(f"{BY_HAND}{user}@{socket.gethostname()}")

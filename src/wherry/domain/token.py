@@ -21,6 +21,9 @@ from wherry.domain.options import LONGEST_NAME_BYTES, check_name, check_text
 from wherry.errors import InvalidOption
 
 PREFIX: Final = "wherry"
+# Who else acts, as the audit says: nobody may pass for them by the name of a token.
+ANONYMOUS: Final = "anonymous"
+BY_HAND: Final = "cli:"
 MOST_GLOBS: Final = 100
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _ID_LETTERS: Final = 12
@@ -112,6 +115,8 @@ def check_token_name(name: object) -> str:
     checked = check_name(name, option="name")
     if looks_like_a_token(checked):
         raise InvalidOption("name", f"{PREFIX}_…", "looks like a token: choose another name")
+    if checked.lower() == ANONYMOUS or checked.lower().startswith(BY_HAND):
+        raise InvalidOption("name", checked, "is somebody else's in the audit: choose another name")
     return checked
 
 

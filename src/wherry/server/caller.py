@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
-from wherry.domain.token import Right
+from wherry.domain.token import ANONYMOUS, Right
 from wherry.errors import PermissionDenied
 
 __all__ = ["ALL_QUEUES", "ANYBODY", "Caller", "Right"]
@@ -54,4 +54,4 @@ class Caller:
 
 
 # Who everybody is to a server without authentication.
-ANYBODY: Final = Caller("anonymous", frozenset(Right), (ALL_QUEUES,))
+ANYBODY: Final = Caller(ANONYMOUS, frozenset(Right), (ALL_QUEUES,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import psycopg
 
 from tests.cli.conftest import Answer
 from wherry import App
+from wherry.commands.workers import BeatWorker
 
 Cli = Callable[..., Answer]
 
@@ -90,6 +92,31 @@ def test_tokens_are_made_and_revoked_in_sight(cli: Cli) -> None:
     assert [each["count"] for each in (created, refused, revoked, again)] == [1, 0, 1, 0]
     assert revoked["action"] == "revoke_token"
     assert revoked["target"] == {"named": "a"}
+
+
+def test_queues_are_paused_and_resumed_in_sight(cli: Cli) -> None:
+    cli("queues", "pause", "mail", "--reason", "a flood")
+    cli("queues", "pause", "mail")
+    cli("queues", "resume", "mail")
+
+    assert [(row["action"], row["target"], row["count"], row["reason"]) for row in rows(cli)] == [
+        ("resume_queue", {"queue": "mail"}, 1, None),
+        ("pause_queue", {"queue": "mail"}, 0, None),
+        ("pause_queue", {"queue": "mail"}, 1, "a flood"),
+    ]
+
+
+def test_workers_are_directed_in_sight(cli: Cli, app: App) -> None:
+    beat = BeatWorker(
+        instance=str(uuid.uuid4()), name="w", host="h", pid=1, queues=None, types=("t",)
+    )
+    app.carry(beat)
+
+    cli("workers", "drain", "w", "--reason", "a new version")
+
+    [row] = rows(cli)
+    assert (row["action"], row["count"], row["reason"]) == ("direct_workers", 1, "a new version")
+    assert row["target"] == {"names": ["w"], "directive": "drain"}
 
 
 def test_the_audit_is_listed_page_by_page_and_narrowed(cli: Cli, app: App) -> None:

@@ -1,8 +1,9 @@
-"""A long poll does not outlive the token with which it began, whatever its door."""
+"""Tokens at both doors: a long poll does not outlive its token, and no secret is ever shown."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, TypeAlias
@@ -23,8 +24,8 @@ from wherry.server.service import Service
 from wherry.wire.v1 import leases_pb2
 from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub
 
-# Polls for 30 s; returns the ids that it got, or None if it was told to authenticate.
-Poll: TypeAlias = Callable[[str], Coroutine[Any, Any, list[int] | None]]
+# Polls for so many seconds; returns the ids that it got, or the text of a refusal.
+Poll: TypeAlias = Callable[[str, int], Coroutine[Any, Any, list[int] | str]]
 
 
 class Time:
@@ -82,28 +83,28 @@ async def poll(
 
 
 def over_grpc(stub: Any) -> Poll:
-    async def poll(authorization: str) -> list[int] | None:
-        request = leases_pb2.LeaseRequest(worker_id="w", wait=Duration(seconds=30))
+    async def poll(authorization: str, seconds: int = 30) -> list[int] | str:
+        request = leases_pb2.LeaseRequest(worker_id="w", wait=Duration(seconds=seconds))
         try:
             response = await stub.Lease(request, metadata=[("authorization", authorization)])
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.UNAUTHENTICATED:
                 raise
-            return None
+            return repr(error)
         return [task.id for task in response.tasks]
 
     return poll
 
 
 def over_http(client: httpx.AsyncClient) -> Poll:
-    async def poll(authorization: str) -> list[int] | None:
+    async def poll(authorization: str, seconds: int = 30) -> list[int] | str:
         response = await client.post(
             "/api/v1/leases",
-            json={"worker_id": "w", "wait": "30s"},
+            json={"worker_id": "w", "wait": f"{seconds}s"},
             headers={"authorization": authorization},
         )
         if response.status_code == 401:
-            return None
+            return f"{response.headers}{response.text}"
         assert response.status_code == 200, response.text
         return [int(task["id"]) for task in response.json()["tasks"]]
 
@@ -114,14 +115,14 @@ async def test_who_is_revoked_while_they_wait_gets_nothing(
     poll: Poll, app: wherry.App, token: tuple[str, str], time: Time, polls: Polls
 ) -> None:
     id, authorization = token
-    polling = asyncio.create_task(poll(authorization))
+    polling = asyncio.create_task(poll(authorization, 30))
     await await_for(lambda: polls.open)
     await app.acarry(RevokeToken(id))
     time.now += 5.0
 
     task_id = (await app.aenqueue("t")).id
 
-    assert await polling is None
+    assert isinstance(await polling, str)
 
     async def is_back() -> Any:
         task = await app.aget_task(task_id)
@@ -133,7 +134,7 @@ async def test_who_is_revoked_while_they_wait_gets_nothing(
 async def test_who_keeps_their_token_gets_what_they_waited_for(
     poll: Poll, app: wherry.App, token: tuple[str, str], time: Time, polls: Polls
 ) -> None:
-    polling = asyncio.create_task(poll(token[1]))
+    polling = asyncio.create_task(poll(token[1], 30))
     await await_for(lambda: polls.open)
     time.now += 5.0
 
@@ -141,3 +142,30 @@ async def test_who_keeps_their_token_gets_what_they_waited_for(
 
     assert await polling == [task_id]
     assert polls.open == 0
+
+
+async def test_no_secret_is_in_a_log_or_an_answer(
+    poll: Poll,
+    app: wherry.App,
+    token: tuple[str, str],
+    time: Time,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    id, authorization = token
+    made_up = f"Bearer {draw_token().reveal()}"
+    wrong = f"{authorization[:-1]}{'a' if authorization[-1] != 'a' else 'e'}"
+    mistyped = f"{authorization} "[:-5]
+    accepted = await poll(authorization, 0)
+
+    answers = [await poll(shown, 0) for shown in (made_up, wrong, mistyped)]
+    await app.acarry(RevokeToken(id))
+    time.now += 5.0
+    answers.append(await poll(authorization, 0))
+
+    assert accepted == []
+    assert all(isinstance(answer, str) for answer in answers)
+    seen = caplog.text + "".join(map(str, answers))
+    assert "wrong secret" in seen
+    for shown in (authorization, made_up):
+        assert shown.rpartition("_")[2][:40] not in seen

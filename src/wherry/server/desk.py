@@ -158,6 +158,10 @@ class Desk:
         """Whether everything that comes to *queues* is heard of; the empty name is every queue."""
         return self._marks.settled(queues)
 
+    def marked(self, queues: Collection[str]) -> bool:
+        """Whether the database knows that somebody waits for *queues*."""
+        return self._marks.knows(queues)
+
     def is_quiet(self, queues: tuple[str, ...], types: tuple[str, ...] | None = None) -> bool:
         """Whether a poll for these waits without a look: it is known that nothing is there."""
         return (queues, types) in self._quiet
@@ -269,7 +273,9 @@ class Desk:
     async def _deal_due(self, hungry: Sequence[Waiter]) -> None:
         """Look once more for those who do not wait: a task may be due that nobody promoted yet."""
         empty = [w for w in hungry if w.over and not w.leases and not w.is_gone]
-        if empty and (await self._leasing.call(PromoteTasks())).promoted:
+        if empty:
+            # Also if it promoted none: somebody else's maintenance may have been quicker.
+            await self._leasing.call(PromoteTasks())
             await deal(self._leasing, empty)
 
     async def _bear(self, error: Exception, hungry: Sequence[Waiter]) -> None:

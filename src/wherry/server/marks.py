@@ -13,13 +13,16 @@ import logging
 import random
 from collections.abc import Callable, Collection, Iterable
 from time import monotonic
-from typing import Final
+from typing import Final, TypeVar
 
+from wherry.commands.base import Command
 from wherry.commands.queues import ListReadyOf, ListReadyQueues
 from wherry.commands.workers import EVERY_QUEUE, StopWaiting, TransactionsEnded, WaitForTasks
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line
 from wherry.transport.patience import Patience
+
+R = TypeVar("R")
 
 log = logging.getLogger("wherry.server")
 
@@ -96,8 +99,6 @@ class Marks:
         while True:
             try:
                 seconds = await self._pass()
-                self._patience.reset()
-                self.trouble = None
             except Exception as error:
                 # The border of a service's tick.
                 self.trouble = error
@@ -129,21 +130,19 @@ class Marks:
             if self._horizon is not None and not await self._look_again(waited):
                 return self._step()
         elif self._known_until:
+            # The listener has just been lost: what came since then was not heard of.
             self._known_until.clear()
             self._fresh.clear()
             self._horizon = None
+            self._look_at = 0.0
         now = monotonic()
         if now >= self._look_at:
             await self._look(waited)
-        renew_at = min(
-            (
-                until - _KNOWN_FOR_SECONDS / 2
-                for q, until in self._known_until.items()
-                if q in waited
-            ),
-            default=self._look_at,
-        )
-        return max(0.0, min(self._look_at, renew_at) - monotonic())
+        ends = (until for queue, until in self._known_until.items() if queue in waited)
+        renew_at = min(ends, default=self._look_at) - _KNOWN_FOR_SECONDS / 2
+        next_at = min(self._look_at, renew_at) if listening else self._look_at
+        # That the listener is lost is noticed in a second, whenever the next look is due.
+        return min(max(0.0, next_at - monotonic()), self._look_seconds)
 
     async def _mark(self, waited: set[str]) -> None:
         now = monotonic()
@@ -151,7 +150,7 @@ class Marks:
         due = now + _KNOWN_FOR_SECONDS / 2
         if not new and all(self._known_until[queue] > due for queue in waited):
             return
-        horizon = await self._transport.call(
+        horizon = await self._call(
             WaitForTasks(self._instance, tuple(sorted(waited)), _KNOWN_FOR_SECONDS)
         )
         for queue in waited:
@@ -168,7 +167,7 @@ class Marks:
             return True
         # An enqueue that had not seen us, and had no transaction id yet, is over in two looks.
         self._looks += 1
-        ended = await self._transport.call(TransactionsEnded(horizon)) and self._looks > 2
+        ended = await self._call(TransactionsEnded(horizon)) and self._looks > 2
         await self._look(waited & self._fresh)
         if ended:
             self._horizon = None
@@ -181,15 +180,15 @@ class Marks:
 
     async def _look(self, queues: set[str]) -> None:
         """Look which queues have tasks: one statement, however many wait for however many."""
-        seconds = self._look_seconds_listening if self._is_listening() else self._look_seconds
-        # Jittered, so that many servers do not look in step.
-        self._look_at = monotonic() + seconds * random.uniform(0.8, 1.0)
         if not queues:
             return
         if EVERY_QUEUE in queues:
-            ready = await self._transport.call(ListReadyQueues())
+            ready = await self._call(ListReadyQueues())
         else:
-            ready = await self._transport.call(ListReadyOf(tuple(sorted(queues))))
+            ready = await self._call(ListReadyOf(tuple(sorted(queues))))
+        seconds = self._look_seconds_listening if self._is_listening() else self._look_seconds
+        # Jittered, so that many servers do not look in step.
+        self._look_at = monotonic() + seconds * random.uniform(0.8, 1.0)
         if ready:
             self._found(ready)
 
@@ -209,4 +208,10 @@ class Marks:
             for queue in left:
                 del self._known_until[queue]
                 self._fresh.discard(queue)
-            await self._transport.call(StopWaiting(self._instance, tuple(left)))
+            await self._call(StopWaiting(self._instance, tuple(left)))
+
+    async def _call(self, command: Command[R]) -> R:
+        answer = await self._transport.call(command)
+        self.trouble = None
+        self._patience.reset()
+        return answer

@@ -1,0 +1,193 @@
+"""What waiting costs the database, and what waiting polls do while the database is away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+import wherry
+from tests.facts import await_for
+from tests.server.statements import Sent, count_statements
+from tests.server.test_desk import end, poll, settled
+from tests.worker.test_trouble import cut
+from wherry.server.caller import ANYBODY
+from wherry.server.running import Running
+
+Connect = Callable[..., psycopg.Connection[Any]]
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    return count_statements(monkeypatch)
+
+
+class Switch:
+    """Takes the test's database away from everybody, and gives it back."""
+
+    def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
+        self._connection = connection
+        self._name = name
+
+    def _allow(self, allowed: bool) -> None:
+        statement = "alter database {} with allow_connections {}"
+        self._connection.execute(
+            sql.SQL(statement).format(sql.Identifier(self._name), sql.Literal(allowed))
+        )
+
+    def off(self) -> None:
+        self._allow(False)
+        self._connection.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s",
+            [self._name],
+        )
+
+    def on(self) -> None:
+        self._allow(True)
+
+    @contextmanager
+    def away(self) -> Generator[None]:
+        self.off()
+        try:
+            yield
+        finally:
+            self.on()
+
+
+@pytest.fixture
+def switch(dsn: str) -> Iterator[Switch]:
+    elsewhere = make_conninfo(dsn, dbname="postgres")
+    with psycopg.connect(elsewhere, autocommit=True, connect_timeout=10) as connection:
+        made = Switch(connection, str(conninfo_to_dict(dsn)["dbname"]))
+        yield made
+        made.on()
+
+
+async def test_two_hundred_idle_polls_cost_less_than_two_statements_a_second(
+    running: Running, sent: Sent
+) -> None:
+    """With everything else that a server does: maintenance, beats, marks."""
+    polls = [poll(running.service, n, queues=["a", "b", "*"][n % 3]) for n in range(200)]
+    await settled(running, "a", "b", "", waiting=200)
+    await await_for(lambda: sent.count("workers/beat_workers"), what="they are told of")
+    sent.clear()
+    seconds = 10
+
+    # Nothing is waited for here: time itself is what is measured against.
+    began = time.monotonic()
+    await await_for(lambda: time.monotonic() - began >= seconds, seconds=seconds + 5)
+
+    assert len(sent.names) < 2 * seconds, Counter(sent.names)
+    await end(polls)
+
+
+async def test_idle_polls_that_end_and_come_back_cost_nothing_more(
+    running: Running, sent: Sent
+) -> None:
+    stays = poll(running.service, 0)
+    await settled(running, waiting=1)
+    assert await poll(running.service, 1, wait=0.05) == []
+    sent.clear()
+
+    for n in range(200):
+        assert await poll(running.service, n, wait=0.001) == []
+
+    assert sent.count("leases/lease_for_pollers") == 0
+    await end([stays])
+
+
+async def test_polls_go_on_waiting_while_the_database_is_away_and_get_tasks_when_it_is_back(
+    running: Running, dsn: str, switch: Switch
+) -> None:
+    waiting = poll(running.service)
+    await settled(running, waiting=1)
+
+    with switch.away():
+        with pytest.raises(wherry.Unavailable):
+            await running.service.lease(ANYBODY, worker="hasty", wait=0)
+        with pytest.raises(wherry.Unavailable):
+            await running.service.lease(ANYBODY, worker="patient", wait=0.3)
+        assert not waiting.done()
+    async with wherry.App(dsn) as other:
+        task = await other.aenqueue("t")
+    back_at = time.monotonic()
+
+    [lease] = await asyncio.wait_for(waiting, timeout=10)
+    assert lease.id == task.id
+    assert time.monotonic() - back_at < 3
+
+
+async def test_a_poll_whose_time_ends_while_the_database_is_away_is_told_so(
+    running: Running, switch: Switch
+) -> None:
+    waiting = poll(running.service, wait=3)
+    await settled(running, waiting=1)
+
+    with switch.away(), pytest.raises(wherry.Unavailable):
+        await waiting
+
+    assert await poll(running.service, 2, wait=0.01) == []
+
+
+async def test_a_lost_connection_loses_no_poll(
+    running: Running, app: wherry.App, connect: Connect
+) -> None:
+    polls = [poll(running.service, n) for n in range(3)]
+    await settled(running, waiting=3)
+
+    for _ in range(3):
+        cut(connect())
+        await app.aenqueue("t")
+
+    leases = await asyncio.wait_for(asyncio.gather(*polls), timeout=15)
+    assert [len(each) for each in leases] == [1, 1, 1]
+
+
+async def test_while_the_database_is_away_nothing_is_asked_in_a_loop(
+    running: Running, switch: Switch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polls = [poll(running.service, n) for n in range(20)]
+    await settled(running, waiting=20)
+    tries: list[object] = []
+    connect = psycopg.AsyncConnection.connect.__func__  # type: ignore[attr-defined]
+
+    async def counted(cls: type[psycopg.AsyncConnection[Any]], *args: Any, **more: Any) -> Any:
+        tries.append(cls)
+        return await connect(cls, *args, **more)
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "connect", classmethod(counted))
+    began = time.monotonic()
+
+    with switch.away():
+        await await_for(lambda: time.monotonic() - began >= 3.0)
+
+    # Five parts of the server, each with a pause that grows.
+    assert len(tries) < 60
+    await end(polls)
+
+
+async def test_who_waits_behind_a_long_transaction_still_gets_what_it_commits(
+    running: Running, dsn: str
+) -> None:
+    """It began before anybody waited, so its enqueue cannot know that somebody does."""
+    async with (
+        wherry.App(dsn) as app,
+        await psycopg.AsyncConnection.connect(dsn) as connection,
+    ):
+        task = await app.aenqueue("t", tx=connection)
+        waiting = poll(running.service)
+        await await_for(lambda: running.desk.waiting == 1)
+        await await_for(lambda: running.desk.marked(("default",)))
+
+        await connection.commit()
+
+        [lease] = await asyncio.wait_for(waiting, timeout=4)
+    assert lease.id == task.id

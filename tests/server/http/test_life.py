@@ -19,9 +19,9 @@ async def test_a_task_is_stored_leased_beaten_completed_and_read(
     stored = await client.post(
         "/tasks", json={"type": "mail", "payload": {"to": "ann"}, "key": "k1", "queue": "q"}
     )
-    [task] = (
-        await post(client, "/leases", {"worker_id": "w1", "queues": ["q"], "wait": "5s"})
-    )["tasks"]
+    [task] = (await post(client, "/leases", {"worker_id": "w1", "queues": ["q"], "wait": "5s"}))[
+        "tasks"
+    ]
     beats = await post(client, "/leases:heartbeat", {"leases": [task["lease"]]})
     done = await post(client, "/leases:complete", {"lease": task["lease"], "result": [1, None]})
     read = (await client.get(f"/tasks/{task['id']}")).json()["task"]

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from wherry import __version__
+from wherry.domain.state import State
 from wherry.server.http.fields import Id
 from wherry.server.http.lease_bodies import Outcome
 from wherry.server.http.operations import OPERATIONS, Operation
@@ -59,8 +60,21 @@ def _not_both(*names: str) -> dict[str, Any]:
     return {"not": {"required": list(names), "properties": properties}}
 
 
+def _states(*states: State) -> dict[str, Any]:
+    """What a verb's filter may name: it is about tasks in these states only."""
+    rule: dict[str, Any] = {"items": {"enum": [str(state) for state in states]}}
+    for name in ("states", "filter", "selection"):
+        rule = {"properties": {name: rule}}
+    return {"allOf": [rule]}
+
+
+_ENDED: Final = tuple(state for state in State if state.is_final)
+
 # What holds between the fields of one body, which types alone do not say.
 _RULES: Final[dict[str, dict[str, Any]]] = {
+    "CancelTasksRequest": _states(State.QUEUED, State.LEASED),
+    "RequeueTasksRequest": _states(*_ENDED),
+    "PurgeTasksRequest": _states(*_ENDED),
     "EnqueueRequest": _not_both("delay", "run_after"),
     "RetryPolicy": _exactly_one("full_jitter", "additive", "fixed"),
     "Outcome": _exactly_one("complete", "fail", "cancel", "snooze", "release"),

@@ -28,6 +28,7 @@ _SLOWEST_BYTES_A_SECOND: Final = 64 * 1024
 # From here on looking for keys that stand twice takes long enough to be felt by others.
 _LARGE_BYTES: Final = 128 * 1024
 _MOST_PARAMETERS: Final = 100
+_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _JUDGED_ELSEWHERE: Final = frozenset({"payload", "result"})
 _AT: Final = re.compile(r" - at `([^`]*)`$")
 _NAMED: Final = re.compile(r"^Object (?:contains unknown|missing required) field `([^`]*)`")
@@ -199,7 +200,7 @@ _look_for_twice: Final = json.JSONDecoder(
 
 def read_query(query: bytes, kind: type[T]) -> T:
     """Return the query's parameters as a value of *kind*; unknown and repeated ones are refused."""
-    lists = {field.encode_name for field in msgspec.structs.fields(kind) if _holds_list(field.type)}
+    kinds = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
     given: dict[str, Any] = {}
     try:
         pairs = parse_qsl(
@@ -212,17 +213,21 @@ def read_query(query: bytes, kind: type[T]) -> T:
     except ValueError:
         _refuse("the query is no list of name=value in percent-encoded UTF-8, of at most 100")
     for name, value in pairs:
-        if name in lists:
+        if _holds(list, kinds.get(name)):
             given.setdefault(name, []).append(value)
         elif name in given:
             _refuse("this parameter is given twice", field=name[:80])
+        elif _holds(int, kinds.get(name)):
+            if not _INTEGER.fullmatch(value):
+                _refuse("must be a whole number", field=name)
+            given[name] = int(value)
         else:
             given[name] = value
     try:
-        return msgspec.convert(given, kind, strict=False)
+        return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
         raise _unfit(str(error), at="") from None
 
 
-def _holds_list(kind: Any) -> bool:
-    return get_origin(kind) is list or any(_holds_list(part) for part in get_args(kind))
+def _holds(part: type, kind: Any) -> bool:
+    return kind is part or get_origin(kind) is part or any(_holds(part, k) for k in get_args(kind))

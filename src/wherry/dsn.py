@@ -3,9 +3,9 @@
 It may hold a password. Whoever connects reads the DSN here first; psycopg's own error for a text
 that is none quotes it.
 
-    postgresql://user@host/database     or libpq's 'host=… dbname=…': the database itself
-    grpc://host:7419                    a Wherry server, in the clear
-    grpcs://host:7419?ca=/etc/ca.pem    a Wherry server, over TLS
+    postgresql://user@host/database      or libpq's 'host=… dbname=…': the database itself
+    grpc://host:50051                    a Wherry server, in the clear
+    grpcs://host:50051?ca=/etc/ca.pem    a Wherry server, over TLS
 
 A server's address may name files: `ca` (whom to trust, instead of what the system trusts), `cert`
 and `key` (who we are), and `token_file`. The token itself is a secret, and addresses get into logs,
@@ -27,7 +27,7 @@ _PLAIN, _TLS = "grpc", "grpcs"
 _SCHEMES: Final = (f"{_PLAIN}://", f"{_TLS}://")
 _TLS_FILES: Final = ("ca", "cert", "key")
 _SAID: Final = "write grpc://host:port, or grpcs://host:port for TLS"
-DEFAULT_SERVER_PORT: Final = 7419
+DEFAULT_SERVER_PORT: Final = 50051
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

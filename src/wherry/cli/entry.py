@@ -37,6 +37,8 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.MigrationError, WRONG),
     (errors.InvalidTask, WRONG),
     (errors.HandlerError, WRONG),
+    (errors.Unauthenticated, WRONG),
+    (errors.PermissionDenied, WRONG),
 )
 _AFTER_THE_VERB = ("--dsn", "--json", "--quiet", "--schema", "--verbose", "-q", "-v")
 

@@ -64,8 +64,9 @@ def opened(asked: Asked) -> Generator[App, None, None]:
     log_for_people(asked)
     schema = asked.schema or DEFAULT_SCHEMA
     with App(named_dsn(asked), schema=schema, pool_size=2, pool_timeout=_PATIENCE_SECONDS) as app:
-        # One query on a connection of its own: it tells at once what is wrong, and how.
-        check(app.dsn, schema=app.schema)
+        if not app.through_server:
+            # One query on a connection of its own: it tells at once what is wrong, and how.
+            check(app.dsn, schema=app.schema)
         app.actor = operator()
         yield app
 

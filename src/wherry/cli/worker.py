@@ -93,6 +93,12 @@ def served(queues: str | None, queue: tuple[str, ...]) -> list[str] | None:
     help=f"How long handlers may go on after SIGTERM (default: {_GRACE}).",
 )
 @click.option("--no-listen", is_flag=True, help="Poll only, as behind a transaction pooler.")
+@click.option(
+    "--server",
+    metavar="ADDRESS",
+    help="Work through this server, such as grpc://host:50051, or grpcs:// for TLS, instead of"
+    " with a database; its token is read from $WHERRY_TOKEN.",
+)
 @click.option("--until-empty", is_flag=True, help="End as soon as nothing is due.")
 @click.option("--supervised-by", type=int, hidden=True, help="The supervisor's pipe.")
 @with_database
@@ -112,9 +118,12 @@ def worker(
     name: str | None,
     lease_for: timedelta,
     shutdown_timeout: timedelta,
+    server: str | None,
     until_empty: bool,
 ) -> None:
     """Run the handlers of APP, such as shop.tasks:app, until SIGTERM or Ctrl-C."""
+    if server is not None:
+        asked.dsn = _address(server, asked, no_listen=no_listen)
     as_json = log_format == "json"
     wanted = running.Run(
         queues=served(queues, queue),
@@ -172,6 +181,25 @@ def finish(asked: Asked, app: App, wanted: running.Run) -> None:
     if asked.owns_process:
         running.leave(summary.exit_code, at_once=bool(summary.abandoned))
     click.get_current_context().exit(summary.exit_code)
+
+
+def _address(server: str, asked: Asked, *, no_listen: bool) -> str:
+    """Return the server's address, checked. Raises UsageError for options it leaves no room for."""
+    from wherry.dsn import is_server, read_server
+
+    for given, option in (
+        (asked.dsn is not None, "--dsn"),
+        (asked.schema is not None, "--schema"),
+        (no_listen, "--no-listen"),
+    ):
+        if given:
+            raise click.UsageError(f"{option} is about a database, which --server has: give one")
+    if not is_server(server):
+        raise click.BadParameter(
+            "write grpc://host:port, or grpcs://host:port for TLS", param_hint="--server"
+        )
+    read_server(server)
+    return server
 
 
 def _for_one(asked: Asked, app: str, wanted: running.Run, *, log_format: str) -> list[str]:

@@ -15,6 +15,7 @@ from wherry.wire.status import DETAILS_KEY, error_of
 _NOT_SENT: Final = (
     "failed to connect to all addresses",
     "connections to all backends failing",
+    "errors resolving",
     "DNS resolution failed",
     "empty address list",
 )

@@ -1,0 +1,100 @@
+"""Queues, workers and the server itself over gRPC."""
+
+from __future__ import annotations
+
+import grpc
+import grpc.aio
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+import wherry
+from tests.facts import await_for
+from tests.server.grpc.asking import Stub, details, enqueued, leasing
+from wherry.wire.v1 import leases_pb2, operators_pb2
+
+
+async def test_queues_are_counted(stub: Stub) -> None:
+    await enqueued(stub)
+    await enqueued(stub)
+    await enqueued(stub, delay=Duration(seconds=60))
+    await leasing(stub)
+
+    [queue] = (await stub.ListQueues(operators_pb2.ListQueuesRequest())).queues
+
+    assert (queue.name, queue.ready, queue.delayed, queue.leased) == ("mail", 1, 1, 1)
+    assert queue.HasField("oldest_due")
+    assert not queue.HasField("pause")
+
+
+async def test_nothing_is_leased_from_a_paused_queue(stub: Stub) -> None:
+    await enqueued(stub)
+    pause = operators_pb2.PauseQueueRequest(queue="mail", reason="the mail server is down")
+
+    changed = [(await stub.PauseQueue(pause)).changed for _ in range(2)]
+
+    assert changed == [True, False]
+    assert not (await leasing(stub)).tasks
+    [queue] = (await stub.ListQueues(operators_pb2.ListQueuesRequest())).queues
+    assert (queue.pause.actor, queue.pause.reason) == ("anonymous", "the mail server is down")
+    resume = operators_pb2.ResumeQueueRequest(queue="mail")
+    assert [(await stub.ResumeQueue(resume)).changed for _ in range(2)] == [True, False]
+    assert len((await leasing(stub)).tasks) == 1
+
+
+async def test_a_worker_is_listed_told_and_forgotten(stub: Stub) -> None:
+    async def listed() -> operators_pb2.Worker | None:
+        # A worker is heard of by whatever it asks for.
+        await leasing(stub, types=["shop.send"])
+        found = (await stub.ListWorkers(operators_pb2.ListWorkersRequest())).workers
+        return next(iter(found), None)
+
+    worker = await await_for(listed)
+    assert worker is not None
+    assert (worker.name, list(worker.queues), worker.alive) == ("w", ["mail"], True)
+    assert worker.host == "127.0.0.1"
+
+    told = await stub.DirectWorkers(
+        operators_pb2.DirectWorkersRequest(names=["w"], directive=leases_pb2.DIRECTIVE_DRAIN)
+    )
+
+    assert told.told == 1
+
+    async def heard() -> bool:
+        beat = await stub.Heartbeat(leases_pb2.HeartbeatRequest(worker_id="w"))
+        return bool(beat.directive == leases_pb2.DIRECTIVE_DRAIN)
+
+    await await_for(heard)
+    assert (await leasing(stub)).directive == leases_pb2.DIRECTIVE_DRAIN
+
+    await stub.LeaveWorker(operators_pb2.LeaveWorkerRequest(worker_id="w"))
+
+    async def gone() -> bool:
+        found = (await stub.ListWorkers(operators_pb2.ListWorkersRequest())).workers
+        return not any(worker.alive for worker in found)
+
+    await await_for(gone)
+
+
+async def test_the_server_tells_what_it_is_and_takes(stub: Stub) -> None:
+    server = await stub.GetServer(operators_pb2.GetServerRequest())
+
+    assert server.version == wherry.__version__
+    assert (server.batch_limit, server.request_limit_bytes) == (1000, 16 * 1024 * 1024)
+    assert server.longest_wait == Duration(seconds=60)
+
+
+async def test_a_directive_of_a_newer_client_is_refused(stub: Stub) -> None:
+    request = operators_pb2.DirectWorkersRequest.FromString(b"\x0a\x01w\x10\x63")
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stub.DirectWorkers(request)
+
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert details(caught.value)["BadRequest"].field_violations[0].field == "directive"
+
+
+async def test_nobody_is_told_without_a_name(stub: Stub) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stub.DirectWorkers(operators_pb2.DirectWorkersRequest())
+
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -36,8 +36,12 @@ NAMES = sorted(
 ENQUEUERS = {
     "tasks/draw_task_ids",
     "tasks/enqueue_tasks",
+    "tasks/find_task_by_key",
+    "tasks/find_task_by_key",
     "tasks/forget_resent",
     "tasks/list_known_ids",
+    "tasks/queues_of",
+    "tasks/queues_of",
     "tasks/resolve_keys",
     "workers/draw_horizon",
     "workers/get_channel",
@@ -194,7 +198,7 @@ def test_nobody_but_the_server_and_the_owner_sees_the_hash_of_a_token(cast: Cast
 
 
 def test_an_enqueuer_may_run_what_enqueuing_needs_and_nothing_else(cast: Cast) -> None:
-    """MIG-09: what the library sends for an enqueue, and which ids are taken."""
+    """MIG-09: what the library sends for an enqueue, and which ids and keys are taken."""
     assert allowed(cast.enqueuer) == ENQUEUERS
 
 

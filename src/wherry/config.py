@@ -64,6 +64,8 @@ class ServerSettings:
     # As in server/addresses.py; None leaves the door out.
     grpc_address: str | None = DEFAULT_GRPC_ADDRESS
     http_address: str | None = DEFAULT_HTTP_ADDRESS
+    # Take a free port where the one that was named is taken.
+    or_any_port: bool = False
     # None: exactly if one of the addresses can be reached from other machines.
     auth: bool | None = None
     # The names, beside localhost, under which browsers may call a server that asks for no tokens.

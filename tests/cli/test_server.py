@@ -33,12 +33,12 @@ class Served:
 
     def __init__(self, running: Running) -> None:
         self.running = running
-        running.says("what it takes on", seconds=30)
-        self.grpc = self._found(r"^gRPC on (\S+)") if "\ngRPC on " in running.err else ""
-        self.http = self._found(r"^HTTP on (\S+)/api/v1")
+        running.says("see /docs there", seconds=30)
+        self.grpc = self._found(r"gRPC on (\S+)") if "gRPC on " in running.err else ""
+        self.http = self._found(r"HTTP on (\S+)")
 
     def _found(self, pattern: str) -> str:
-        found = re.search(pattern, self.running.err, re.MULTILINE)
+        found = re.search(pattern, self.running.err)
         assert found is not None, self.running.err
         return found[1]
 

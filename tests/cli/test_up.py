@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import socket
+import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -61,6 +65,36 @@ def test_up_with_an_app_runs_its_handlers(started: Start, plain_cli: Cli, shop: 
     plain_cli("enqueue", "shop.mail", '{"to": "me"}')
 
     up.says("mail to me")
+    up.signal(signal.SIGTERM)
+    assert up.end() == 0
+
+
+def test_up_serves_on_this_machine_beside_the_worker(started: Start, shop: str) -> None:
+    with suppress(OSError), socket.create_server(("127.0.0.1", 8080)):
+        up = started("up", shop)
+        dsn_of(up)
+        found = re.search(r"serving HTTP on (http://127.0.0.1:\d+),", up.err)
+        assert found is not None, up.err
+        body = b'{"type": "shop.mail", "payload": {"to": "you"}}'
+        headers = {"content-type": "application/json"}
+
+        request = urllib.request.Request(f"{found[1]}/api/v1/tasks", body, headers)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            assert answer.status in (200, 201)
+
+        up.says("mail to you")
+        assert "127.0.0.1:8080 is taken" in up.err
+        up.signal(signal.SIGTERM)
+        assert up.end() == 0
+
+
+def test_up_without_a_server_opens_no_port(started: Start, shop: str) -> None:
+    up = started("up", shop, "--no-server")
+    dsn_of(up)
+    # From here on it handles signals.
+    up.says(" slots, ")
+
+    assert "serving" not in up.err
     up.signal(signal.SIGTERM)
     assert up.end() == 0
 

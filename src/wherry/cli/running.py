@@ -11,8 +11,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -38,11 +38,20 @@ class Run:
     shutdown_timeout: timedelta
     until_empty: bool
     listen: bool
+    # Runs in the worker's loop, from before it until after it.
+    beside: Callable[[], AbstractAsyncContextManager[object]] | None = None
 
 
 def run(app: App, wanted: Run) -> Summary:
     """Run a worker in an event loop of its own until it has ended."""
-    summary = app.work(
+    summary = _work(app, wanted) if wanted.beside is None else _work_beside(app, wanted)
+    if not summary.abandoned:
+        app.close()
+    return summary
+
+
+def _work(app: App, wanted: Run) -> Summary:
+    return app.work(
         wanted.queues,
         concurrency=wanted.concurrency,
         name=wanted.name,
@@ -51,9 +60,34 @@ def run(app: App, wanted: Run) -> Summary:
         until_empty=wanted.until_empty,
         listen=wanted.listen,
     )
-    if not summary.abandoned:
-        app.close()
-    return summary
+
+
+def _work_beside(app: App, wanted: Run) -> Summary:
+    from wherry.app.loop import run_in_own_loop
+    from wherry.app.work import run_worker, worker_settings
+
+    settings = worker_settings(
+        concurrency=wanted.concurrency,
+        lease_for=wanted.lease_for,
+        shutdown_timeout=wanted.shutdown_timeout,
+        listen=wanted.listen,
+    )
+
+    async def work() -> Summary:
+        try:
+            async with wanted.beside() if wanted.beside is not None else nullcontext():
+                return await run_worker(
+                    app,
+                    queues=wanted.queues,
+                    settings=settings,
+                    name=wanted.name,
+                    until_empty=wanted.until_empty,
+                    signals=True,
+                )
+        finally:
+            await app.aclose_loop()
+
+    return run_in_own_loop(work, call="work")
 
 
 def leave(code: int, *, at_once: bool) -> None:

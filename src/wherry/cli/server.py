@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +13,6 @@ from wherry.cli import logs, running
 from wherry.cli.asked import Asked, with_database, with_verbosity
 from wherry.cli.entry import exit_code
 from wherry.cli.opened import EMBEDDED, joined
-from wherry.cli.output import Output
-from wherry.cli.text import plain
 from wherry.config import (
     DEFAULT_GRPC_ADDRESS,
     DEFAULT_HTTP_ADDRESS,
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from wherry.app.app import App
     from wherry.server.run import Bound
 
-F = TypeVar("F", bound=Callable[..., Any])
 _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -112,7 +109,7 @@ def server(
         listen=not no_listen,
     )
     try:
-        run(app, settings, ready=lambda bound: greet(Output(asked), bound))
+        run(app, settings)
     except Exception as error:
         if asked.owns_process:
             running.leave(exit_code(error), at_once=False)
@@ -121,19 +118,12 @@ def server(
         running.leave(0, at_once=False)
 
 
-def run(app: App, settings: ServerSettings, *, ready: Callable[[Bound], object]) -> None:
+def run(
+    app: App, settings: ServerSettings, *, ready: Callable[[Bound], object] | None = None
+) -> None:
     """Serve in an event loop of its own until a signal comes."""
     from wherry.app.loop import run_in_own_loop
     from wherry.server.run import serve
 
     run_in_own_loop(lambda: serve(app, settings, ready=ready, signals=True), call="serve")
     app.close()
-
-
-def greet(out: Output, bound: Bound) -> None:
-    """Say where the server is."""
-    if bound.grpc_url is not None:
-        out.note(f"gRPC on {plain(bound.grpc_url)}{' with TLS' if bound.tls else ''}")
-    if bound.http_url is not None:
-        url = plain(bound.http_url)
-        out.note(f"HTTP on {url}/api/v1, what it takes on {url}/docs")

@@ -1,7 +1,8 @@
 """`wherry up`: everything that development needs, in one process and until Ctrl-C.
 
-With an APP that is the database, its schema, and a worker; without one, the database alone, kept
-in order. Whoever names a database gets that one, migrated; else the embedded one is started.
+With an APP that is the database, its schema, a server and a worker; without one, no worker. Whoever
+names a database gets that one, migrated; else the embedded one is started. The server listens on
+this machine only, and asks for no tokens; if its ports are taken it takes free ones.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ import shlex
 import shutil
 import signal
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -20,27 +25,36 @@ from wherry.cli.asked import Asked, with_database, with_verbosity
 from wherry.cli.loading import load_app
 from wherry.cli.opened import EMBEDDED
 from wherry.cli.output import Output
+from wherry.cli.server import run
 from wherry.cli.text import count, plain
 from wherry.cli.worker import finish, place, served, with_work
 from wherry.config import (
+    DEFAULT_GRPC_ADDRESS,
+    DEFAULT_HTTP_ADDRESS,
     DEFAULT_LEASE_FOR,
     DEFAULT_SCHEMA,
     DEFAULT_SHUTDOWN_TIMEOUT,
     DSN_VARIABLE,
+    ServerSettings,
 )
 from wherry.errors import Unavailable
 
 if TYPE_CHECKING:
     from wherry.app.app import App
+    from wherry.server.run import Bound
 
 log = logging.getLogger("wherry.up")
 
 _MAINTAIN_EVERY_SECONDS = 5.0
+_LAST_WORDS: Final = "Ctrl-C stops it"
+# What the doors are built on; it comes with wherry[server].
+_OF_THE_DOORS: Final = ("grpc", "grpc_health", "grpc_reflection", "msgspec", "starlette", "uvicorn")
 
 
 @click.command()
 @click.argument("app", metavar="[APP]", required=False)
 @with_work
+@click.option("--no-server", is_flag=True, help="Open no ports: no gRPC, no HTTP.")
 @with_database
 @with_verbosity
 @click.pass_obj
@@ -52,8 +66,9 @@ def up(
     queue: tuple[str, ...],
     concurrency: int,
     log_format: str,
+    no_server: bool,
 ) -> None:
-    """Start an embedded PostgreSQL (unless one is named), migrate it, and run APP's handlers.
+    """Start an embedded PostgreSQL (unless one is named), migrate it, serve it, run APP's handlers.
 
     Without APP it keeps the database up for other processes, until Ctrl-C.
     """
@@ -67,10 +82,18 @@ def up(
     logs.configure(verbosity=asked.verbosity, as_json=log_format == "json")
     place(loaded, asked, otherwise=lambda _: EMBEDDED)
     applied = loaded.migrate()
-    _greet(Output(asked), loaded, applied=len(applied), with_worker=app is not None)
+    out = Output(asked)
+    _greet(out, loaded, applied=len(applied), with_worker=app is not None)
+    settings = None if no_server else _settings(out)
     if app is None:
-        _keep(loaded)
+        if settings is None:
+            out.note(_LAST_WORDS)
+            _keep(loaded)
+        else:
+            run(loaded, settings, ready=_told(out))
         return
+    if settings is None:
+        out.note(_LAST_WORDS)
     wanted = running.Run(
         queues=served(queues, queue),
         concurrency=concurrency,
@@ -79,6 +102,7 @@ def up(
         shutdown_timeout=DEFAULT_SHUTDOWN_TIMEOUT,
         until_empty=False,
         listen=True,
+        beside=None if settings is None else _serving(loaded, settings, ready=_told(out)),
     )
     finish(asked, loaded, wanted)
 
@@ -95,7 +119,42 @@ def _greet(out: Output, app: App, *, applied: int, with_worker: bool) -> None:
             out.note(f"  psql {shlex.quote(dsn)}")
     if with_worker:
         out.note(f"running {', '.join(map(plain, sorted(app.registry.names)))}")
-    out.note("Ctrl-C stops it")
+
+
+def _settings(out: Output) -> ServerSettings | None:
+    """Return how to serve on this machine, or None if what is needed is not installed."""
+    if any(find_spec(name) is None for name in _OF_THE_DOORS):
+        out.note("no server: gRPC and HTTP need `pip install 'wherry[server]'`")
+        return None
+    return replace(ServerSettings(), or_any_port=True)
+
+
+def _told(out: Output) -> Callable[[Bound], None]:
+    def tell(bound: Bound) -> None:
+        for usual, now in ((DEFAULT_GRPC_ADDRESS, bound.grpc), (DEFAULT_HTTP_ADDRESS, bound.http)):
+            if usual != str(now):
+                out.note(f"{usual} is taken, so the server took a free port")
+        out.note(f"serving gRPC on {bound.grpc_url}")
+        out.note(f"serving HTTP on {bound.http_url}, its verbs on {bound.http_url}/docs")
+        out.note(_LAST_WORDS)
+
+    return tell
+
+
+def _serving(
+    app: App, settings: ServerSettings, *, ready: Callable[[Bound], None]
+) -> Callable[[], AbstractAsyncContextManager[None]]:
+    """Return what opens a server in the worker's loop."""
+
+    @asynccontextmanager
+    async def serving() -> AsyncIterator[None]:
+        from wherry.server.run import Server
+
+        async with Server(app, settings) as server:
+            ready(server.bound)
+            yield
+
+    return serving
 
 
 def _is_private(dsn: str) -> bool:

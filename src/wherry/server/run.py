@@ -112,29 +112,32 @@ class Server:
 
     async def _open_doors(self, running: Running, authenticator: Authenticator) -> None:
         polls = Polls(self.settings.polls_per_token)
-        grpc_at = http_at = None
-        if self._grpc is not None:
-            door = grpc_door(running.service, authenticator, polls, address=self._grpc)
-            grpc_at = await self._open(door, self._grpc)
-        if self._http is not None:
-            door = http_door(
-                running.service,
-                authenticator,
-                polls,
-                address=self._http,
-                is_open=not self.auth,
-            )
-            http_at = await self._open(door, self._http)
-        self.bound = Bound(grpc_at, http_at, self.auth, self._has_tls)
-        log.info(
-            "serving gRPC on %s, HTTP on %s, %s tokens",
-            self.bound.grpc_url or "nothing",
-            self.bound.http_url or "nothing",
-            "with" if self.auth else "without",
-        )
 
-    async def _open(self, door: Door, address: Address) -> Address:
-        port = await door.start()
+        def grpc(address: Address) -> Door:
+            return grpc_door(running.service, authenticator, polls, address=address)
+
+        def http(address: Address) -> Door:
+            return http_door(
+                running.service, authenticator, polls, address=address, is_open=not self.auth
+            )
+
+        grpc_at = None if self._grpc is None else await self._open(grpc, self._grpc)
+        http_at = None if self._http is None else await self._open(http, self._http)
+        self.bound = Bound(grpc_at, http_at, self.auth, self._has_tls)
+
+    async def _open(self, make: Callable[[Address], Door], address: Address) -> Address:
+        may_move = self.settings.or_any_port
+        if may_move and not address.is_free():
+            address = address.with_port(0)
+        try:
+            door = make(address)
+            port = await door.start()
+        except ConfigError:
+            # Somebody else may have taken it since it was looked at.
+            if not may_move or address.is_free():
+                raise
+            door = make(address.with_port(0))
+            port = await door.start()
         self._doors.append(door)
         return address.with_port(port)
 
@@ -204,23 +207,33 @@ async def serve(
 ) -> None:
     """Serve until a signal comes (with *signals*), or until this is canceled.
 
-    *ready* is called once everything listens. Raises ConfigError, SchemaError, or Unavailable if
-    the database cannot be reached at the start; later it may come and go.
+    *ready* is called once everything listens; without it that is logged. Raises ConfigError,
+    SchemaError, or Unavailable if the database cannot be reached at the start; later it may come
+    and go.
     """
     server = Server(app, settings)
+    if app.through_server:
+        raise ConfigError("a server needs a database, and the DSN names another server")
     dsn = await asyncio.to_thread(lambda: app.dsn)
     await asyncio.to_thread(lambda: check(dsn, schema=app.schema))
     stopped = asyncio.Event()
     try:
         with handled(stop=stopped.set, hurry=server.hurry) if signals else nullcontext():
             async with server:
-                if ready is not None:
-                    ready(server.bound)
+                (ready or _log_where)(server.bound)
                 await _either(stopped, server)
     finally:
         with suppress(TimeoutError, WherryError):
             async with asyncio.timeout(_LEAVE_WITHIN_SECONDS):
                 await app.aclose_loop()
+
+
+def _log_where(bound: Bound) -> None:
+    tokens = "with" if bound.auth else "without"
+    if bound.grpc_url is not None:
+        log.info("serving gRPC on %s %s tokens", bound.grpc_url, tokens)
+    if bound.http_url is not None:
+        log.info("serving HTTP on %s %s tokens, see /docs there", bound.http_url, tokens)
 
 
 async def _either(stopped: asyncio.Event, server: Server) -> None:

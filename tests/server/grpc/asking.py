@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc.aio
@@ -11,6 +12,7 @@ from google.rpc import (  # pyright: ignore[reportMissingTypeStubs]
     status_pb2,
 )
 
+from tests.facts import await_for
 from wherry.wire.status import DETAILS_KEY
 from wherry.wire.v1 import leases_pb2, tasks_pb2
 
@@ -54,3 +56,9 @@ def details(error: grpc.aio.AioRpcError) -> dict[str, Any]:
         found[kind.__name__] = message = kind()
         assert detail.Unpack(message)
     return found
+
+
+async def becomes(fact: Callable[[], Awaitable[Any]], *, seconds: float = 10.0) -> Any:
+    """Return what *fact* gives when awaited as soon as that is true."""
+    asked: Any = fact
+    return await await_for(asked, seconds=seconds)

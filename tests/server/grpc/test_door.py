@@ -11,6 +11,7 @@ import grpc
 import grpc.aio
 import pytest
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
@@ -58,13 +59,13 @@ async def test_every_rpc_of_the_contract_is_answered(stub: Stub) -> None:
     found: set[grpc.StatusCode] = set()
 
     for method in task_queue_pb2.DESCRIPTOR.services_by_name["TaskQueue"].methods:
-        call = getattr(stub, method.name)(method.input_type._concrete_class())
+        call = getattr(stub, method.name)(GetMessageClass(method.input_type)())
         found.add(await call.code())
 
     assert found == {grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT}
 
 
-async def test_an_unknown_method_is_called_that(channel: grpc.aio.Channel) -> None:
+async def test_an_unknown_method_is_called_that(channel: Any) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await channel.unary_unary("/wherry.v1.TaskQueue/WhyTask")(b"")
 
@@ -137,7 +138,7 @@ async def test_health_is_told_to_everybody(guarded: Any) -> None:
         assert found.status == SERVING
 
 
-async def reflected(channel: grpc.aio.Channel, **options: Any) -> list[str]:
+async def reflected(channel: Any, **options: Any) -> list[str]:
     stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
     call = stub.ServerReflectionInfo(**options)
     await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
@@ -193,15 +194,11 @@ async def test_a_thousand_polls_wait_on_one_connection(stub: Stub, desk: Desk) -
     request = leases_pb2.LeaseRequest(
         worker_id="w", queues=["mail"], wait=Duration(seconds=60), max_tasks=1
     )
-    polls = [asyncio.ensure_future(stub.Lease(request)) for _ in range(1000)]
-    await await_for(lambda: len(desk._waiters) == 1000, seconds=30)
+    polls: list[Any] = [asyncio.ensure_future(stub.Lease(request)) for _ in range(1000)]
+    await await_for(lambda: desk.waiting == 1000, seconds=30)
     ids = {await enqueued(stub) for _ in range(20)}
 
-    async def all_taken() -> bool:
-        await asyncio.sleep(0)
-        return sum(poll.done() for poll in polls) == 20
-
-    await await_for(all_taken)
+    await await_for(lambda: sum(poll.done() for poll in polls) == 20)
 
     taken = [task.id for poll in polls if poll.done() for task in poll.result().tasks]
     assert sorted(taken) == sorted(ids)
@@ -237,7 +234,7 @@ async def test_a_stop_ends_open_streams_and_takes_no_longer_than_its_grace(
         await watching.read()
         request = leases_pb2.LeaseRequest(worker_id="w", wait=Duration(seconds=60))
         polls = [asyncio.ensure_future(stub.Lease(request)) for _ in range(10)]
-        await await_for(lambda: len(desk._waiters) == 10)
+        await await_for(lambda: desk.waiting == 10)
         began_at = monotonic()
 
         await door.stop(1.0)
@@ -245,7 +242,7 @@ async def test_a_stop_ends_open_streams_and_takes_no_longer_than_its_grace(
         assert monotonic() - began_at < 3
         ended = await asyncio.gather(*polls, return_exceptions=True)
         assert len(ended) == 10
-        assert not desk._waiters
+        assert not desk.waiting
 
 
 async def test_a_stop_without_anything_open_takes_no_time(

@@ -12,7 +12,8 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from tests.facts import await_for
-from tests.server.grpc.asking import Stub, details, enqueued, leased, leasing
+from tests.server.grpc.asking import Stub, becomes, details, enqueued, leased, leasing
+from wherry.server.desk import Desk
 from wherry.testing import Clock
 from wherry.wire.leases import read_leases
 from wherry.wire.v1 import leases_pb2, tasks_pb2
@@ -38,18 +39,17 @@ async def test_no_more_is_leased_than_was_asked_for(stub: Stub) -> None:
     assert len((await leasing(stub, max_tasks=3)).tasks) == 3
 
 
-async def test_a_poll_is_answered_as_soon_as_there_is_a_task(stub: Stub) -> None:
+async def test_a_poll_is_answered_as_soon_as_there_is_a_task(stub: Stub, desk: Desk) -> None:
     poll = asyncio.create_task(leasing(stub, wait=30))
     sent_at = monotonic()
-    # Until the poll waits, nothing says so.
-    await asyncio.sleep(0.3)
+    await await_for(lambda: desk.waiting == 1)
 
     id = await enqueued(stub)
 
     response = await asyncio.wait_for(poll, 10)
     assert [task.id for task in response.tasks] == [id]
     waited = response.waited.ToTimedelta().total_seconds()
-    assert 0.2 < waited < monotonic() - sent_at
+    assert 0 < waited < monotonic() - sent_at
     [lease] = read_leases(response, asked_at=sent_at)
     assert sent_at + 30 < lease.deadline <= monotonic() + 30
 
@@ -92,20 +92,20 @@ async def test_leases_of_a_caller_that_is_gone_go_back_at_once(
         task = (await stub.GetTask(tasks_pb2.GetTaskRequest(id=id))).task
         return bool(task.state == tasks_pb2.STATE_QUEUED and task.token == 1)
 
-    await await_for(is_back, seconds=5)
+    await becomes(is_back, seconds=5)
     [task] = (await leasing(stub)).tasks
     assert task.attempt == 1
 
 
-async def test_a_poll_whose_caller_left_leases_nothing(stub: Stub) -> None:
+async def test_a_poll_whose_caller_left_leases_nothing(stub: Stub, desk: Desk) -> None:
     call = stub.Lease(
         leases_pb2.LeaseRequest(worker_id="w", queues=["mail"], wait=Duration(seconds=30))
     )
-    await asyncio.sleep(0.2)
+    await await_for(lambda: desk.waiting == 1)
 
     call.cancel()
 
-    await await_for(call.done)
+    await await_for(lambda: desk.waiting == 0)
     id = await enqueued(stub)
     response = await leasing(stub, wait=5)
     assert [(task.id, task.attempt) for task in response.tasks] == [(id, 1)]
@@ -120,7 +120,7 @@ async def test_an_answer_that_is_too_large_for_a_client_is_made_smaller(stub: St
         found.extend(task.id for task in (await leasing(stub, max_tasks=1000)).tasks)
         return len(found) == 10
 
-    await await_for(took_some)
+    await becomes(took_some)
 
     assert sorted(found) == ids
 

@@ -8,8 +8,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 import wherry
-from tests.facts import await_for
-from tests.server.grpc.asking import Stub, details, enqueued, leasing
+from tests.server.grpc.asking import Stub, becomes, details, enqueued, leasing
 from wherry.wire.v1 import leases_pb2, operators_pb2
 
 
@@ -48,7 +47,7 @@ async def test_a_worker_is_listed_told_and_forgotten(stub: Stub) -> None:
         found = (await stub.ListWorkers(operators_pb2.ListWorkersRequest())).workers
         return next(iter(found), None)
 
-    worker = await await_for(listed)
+    worker = await becomes(listed)
     assert worker is not None
     assert (worker.name, list(worker.queues), worker.alive) == ("w", ["mail"], True)
     assert worker.host == "127.0.0.1"
@@ -63,7 +62,7 @@ async def test_a_worker_is_listed_told_and_forgotten(stub: Stub) -> None:
         beat = await stub.Heartbeat(leases_pb2.HeartbeatRequest(worker_id="w"))
         return bool(beat.directive == leases_pb2.DIRECTIVE_DRAIN)
 
-    await await_for(heard)
+    await becomes(heard)
     assert (await leasing(stub)).directive == leases_pb2.DIRECTIVE_DRAIN
 
     await stub.LeaveWorker(operators_pb2.LeaveWorkerRequest(worker_id="w"))
@@ -72,7 +71,7 @@ async def test_a_worker_is_listed_told_and_forgotten(stub: Stub) -> None:
         found = (await stub.ListWorkers(operators_pb2.ListWorkersRequest())).workers
         return not any(worker.alive for worker in found)
 
-    await await_for(gone)
+    await becomes(gone)
 
 
 async def test_the_server_tells_what_it_is_and_takes(stub: Stub) -> None:

@@ -222,7 +222,10 @@ async def test_a_filter_narrows(stub: Stub) -> None:
         (tasks_pb2.ListTasksRequest(page_token="x"), "page_token"),
         (tasks_pb2.ListTasksRequest(page_token="0"), "page_token"),
         (tasks_pb2.ListTasksRequest(page_token="9" * 20), "page_token"),
-        (tasks_pb2.ListTasksRequest(filter=TaskFilter(states=[0])), "states[0]"),
+        (
+            tasks_pb2.ListTasksRequest(filter=TaskFilter(states=[tasks_pb2.STATE_UNSPECIFIED])),
+            "states[0]",
+        ),
     ],
 )
 async def test_a_page_that_cannot_be_is_refused_by_its_field(

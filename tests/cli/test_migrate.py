@@ -74,7 +74,7 @@ def test_grants_of_another_kind_are_refused(plain_cli: Cli, asked: str) -> None:
     answer = plain_cli("migrate", "--grants", asked)
 
     assert answer.code == 2
-    assert "worker=ROLE, enqueuer=ROLE, reader=ROLE" in answer.err
+    assert "worker=ROLE, server=ROLE, enqueuer=ROLE, reader=ROLE" in answer.err
 
 
 @pytest.mark.parametrize(

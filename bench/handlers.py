@@ -1,28 +1,58 @@
-"""The tasks of the benchmarks; their handlers note in the database that they ran."""
+"""The tasks of the benchmarks. A handler's side effect is its mark; the worker sets where."""
 
 from __future__ import annotations
 
 import asyncio
-from time import time
+from time import perf_counter_ns, thread_time_ns
 
 import wherry
+from bench.marks import Marks
+from bench.place import SCHEMA
 
-app = wherry.App(schema="wherry_bench")
+QUEUE = "bench"
+BURNT_NS = 100_000
 
-# When each handler began, by task id: what really happened, beside what the queue says.
-began: list[tuple[int, float]] = []
-changed = asyncio.Event()
+app = wherry.App(schema=SCHEMA)
+_marks: Marks | None = None
 
 
-@app.task(queue="seed")
-async def sleep(seconds: float) -> None:
+def leave_marks(marks: Marks) -> None:
+    """Have the handlers of this process leave their marks there."""
+    global _marks
+    _marks = marks
+
+
+def _hit(n: int) -> None:
+    assert _marks is not None
+    _marks.hit(n)
+
+
+@app.task(queue=QUEUE)
+async def nothing(n: int) -> None:
+    """Do nothing at all."""
+    _hit(n)
+
+
+@app.task(queue=QUEUE)
+async def burn(n: int) -> None:
+    """Compute for 100 us of this thread's own time."""
+    _hit(n)
+    until = thread_time_ns() + BURNT_NS
+    while thread_time_ns() < until:
+        # Asking the kernel for the time is dear: ask now and then.
+        pause = perf_counter_ns() + 3_000
+        while perf_counter_ns() < pause:
+            pass
+
+
+@app.task(queue=QUEUE)
+async def sleep(n: int, seconds: float) -> None:
     """Take as long as a call to some service."""
-    began.append((wherry.current().task_id, time()))
+    _hit(n)
     await asyncio.sleep(seconds)
 
 
-@app.task(queue="latency")
-async def nothing(sent_at: float) -> None:
-    """Note when it began."""
-    began.append((wherry.current().task_id, time()))
-    changed.set()
+@app.task(queue=QUEUE)
+async def carry(n: int, text: str) -> None:
+    """Have a payload of some size."""
+    _hit(n)

@@ -1,49 +1,111 @@
-"""Latency at a steady 50 tasks a second: from before the enqueue to the handler's start.
+"""Latency at steady rates: from before the enqueue to the handler's start, and to the task's end.
 
-One process enqueues and works, so both ends read the same clock. The enqueue's own commit is part
-of it.
+One process enqueues, an idle worker of its own process handles; both read the machine's monotonic
+clock. The enqueue's own commit is part of it. `tx` holds each enqueue's transaction open for 10 ms
+before it commits, as an application would: its waits are counted from the commit's call.
 """
 
 from __future__ import annotations
 
-import asyncio
-import statistics
-from time import monotonic, time
+import argparse
+from datetime import UTC, datetime
+from time import monotonic, sleep, time
 
-from bench import handlers
+import psycopg
+
+from bench import handlers, worker
+from bench.children import Children
+from bench.marks import Marks
+from bench.place import Place
+from bench.sheet import Sheet
+
+OPEN_SECONDS = 0.010
+PREDICTION = (
+    "at 50/s p50 under 3 ms and p99 under 15 ms to the start, two ms more to the end; 500/s alike;"
+    " with a transaction around each enqueue the same from its commit on"
+)
 
 
-async def main(rate: float, seconds: float) -> None:
-    """Enqueue at a steady rate beside an idle worker, and print the percentiles."""
-    with handlers.app as app:
-        app.migrate()
-        worker = asyncio.create_task(app.awork())
-        await asyncio.sleep(2.0)
-        handlers.began.clear()
-        sent: dict[int, float] = {}
-        commits: list[float] = []
-        start = monotonic()
-        for n in range(int(rate * seconds)):
-            await asyncio.sleep(max(0.0, start + n / rate - monotonic()))
-            before = time()
-            answer = await handlers.nothing.aenqueue(sent_at=before)
-            commits.append(time() - before)
-            sent[answer.id] = before
-        while len(handlers.began) < len(sent):
-            handlers.changed.clear()
-            await asyncio.wait_for(handlers.changed.wait(), 10.0)
-        worker.cancel()
-        await asyncio.wait([worker])
-        await app.aclose_loop()
-    waits = sorted((at - sent[id_]) * 1000 for id_, at in handlers.began)
-    print(
-        f"{len(waits)} tasks at {rate:g}/s, every one handled once: {len(set(sent)) == len(waits)}"
+def one_run(place: Place, *, rate: float, seconds: float, in_transaction: bool) -> dict[str, float]:
+    """Enqueue at a steady rate beside an idle worker; the percentiles in ms."""
+    place.renew()
+    handlers.app.move(place.dsn)
+    n = int(rate * seconds)
+    marks = Marks.made(n)
+    sent, commits, ids = [0.0] * n, [0.0] * n, [0] * n
+    try:
+        with Children() as children, psycopg.connect(place.dsn) as own:
+            worker.start(children, place, marks, process=0)
+            children.begin()
+            # It is idle, and waits for a wake-up, by then.
+            sleep(2.0)
+            # The clocks of database and marks are both this machine's.
+            skew = time() - monotonic()
+            began = monotonic()
+            for i in range(n):
+                sleep(max(0.0, began + i / rate - monotonic()))
+                if in_transaction:
+                    ids[i] = handlers.nothing.using(tx=own).enqueue(n=i).id
+                    sleep(OPEN_SECONDS)
+                    sent[i] = monotonic()
+                    own.commit()
+                else:
+                    sent[i] = monotonic()
+                    ids[i] = handlers.nothing.enqueue(n=i).id
+                commits[i] = monotonic() - sent[i]
+            took = monotonic() - began
+            place.wait_until_drained()
+            children.all[0].stop()
+            children.results()
+        marks.must_be_once(n)
+        place.must_have_succeeded(n)
+        ends = dict(place.query("select id, finished_at from {schema}.finished"))
+    finally:
+        marks.remove()
+        handlers.app.close()
+    starts = sorted((marks.began(i) - sent[i]) * 1000 for i in range(n))
+    dones = sorted((_seconds(ends[ids[i]]) - skew - sent[i]) * 1000 for i in range(n))
+    commits.sort()
+    return {
+        "rate/s": n / took,
+        "commit p50": commits[n // 2] * 1000,
+        "start p50": starts[n // 2],
+        "start p95": starts[n * 95 // 100],
+        "start p99": starts[n * 99 // 100],
+        "done p50": dones[n // 2],
+        "done p99": dones[n * 99 // 100],
+    }
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add this benchmark's options."""
+    parser.add_argument("--seconds", type=float, default=10.0, help="how long each rate lasts")
+    parser.add_argument("--rates", type=_numbers, default=[50.0, 500.0], help="such as 50,500")
+
+
+def measure(place: Place, given: argparse.Namespace) -> Sheet:
+    """Measure all rates, interleaved; the transaction at the first rate only."""
+    columns = ["commit p50", "start p50", "start p95", "start p99", "done p50", "done p99"]
+    sheet = Sheet(
+        "latency",
+        prediction=PREDICTION,
+        machine=place.machine(),
+        digits=dict.fromkeys(columns, 2),
     )
-    print(f"enqueue alone (commit included): p50 {statistics.median(commits) * 1000:.2f} ms")
-    for percent in (50, 95, 99):
-        print(f"enqueue to start p{percent}: {waits[int(len(waits) * percent / 100)]:.2f} ms")
+    for _ in range(given.runs):
+        for rate in given.rates:
+            figures = one_run(place, rate=rate, seconds=given.seconds, in_transaction=False)
+            sheet.add(f"{rate:g}/s", **figures)
+        first = given.rates[0]
+        figures = one_run(place, rate=first, seconds=given.seconds, in_transaction=True)
+        sheet.add(f"{first:g}/s tx", **figures)
+    sheet.say("milliseconds; `done` is the time of the report's statement, its commit follows")
+    return sheet
 
 
-def run(rate: float = 50.0, seconds: float = 20.0) -> None:
-    """Run it."""
-    asyncio.run(main(rate, seconds))
+def _seconds(at: datetime) -> float:
+    return at.astimezone(UTC).timestamp()
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]

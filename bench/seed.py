@@ -1,84 +1,112 @@
 """The seed benchmark: 20 slots, handlers of 50 to 200 ms; what can be had, and what was had.
 
-A slot is busy for 125 ms on average, so 20 slots can finish 160 tasks a second and no more. The
-measured rate is the number of rows that the database says succeeded, over the time from the first
-start to the last end.
+A slot is busy for 125 ms on average, so 20 slots finish 160 tasks a second and no more.
+Three loads:
+
+    all there   everything is enqueued before the worker starts
+    edge        a steady 0.95 of what the slots can do: queues must not grow
+    burst       many times that at once, beside the running worker: nothing may be lost
 """
 
 from __future__ import annotations
 
-import asyncio
+import argparse
 import random
 import statistics
-from dataclasses import dataclass
+from time import monotonic, sleep
 
-import psycopg
-
-import wherry
-from bench import handlers
+from bench import handlers, worker
+from bench.children import Children
+from bench.marks import Marks
+from bench.place import Place
+from bench.sheet import Sheet
 
 SLOTS = 20
 SHORTEST, LONGEST = 0.050, 0.200
+EDGE = 0.95
+IDEAL = SLOTS / ((SHORTEST + LONGEST) / 2)
+PREDICTION = (
+    f"{SLOTS} slots / {(SHORTEST + LONGEST) / 2:.3f} s = {IDEAL:.0f} tasks/s; at least 0.98 of"
+    " it, of the burst too; at the edge half of the tasks start within 20 ms; nothing lost"
+)
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run's truth, from the database and from the handlers."""
-
-    predicted: float
-    measured: float
-    succeeded: int
-    handled: int
-
-    @property
-    def ratio(self) -> float:
-        """How much of what was possible was had."""
-        return self.measured / self.predicted
-
-
-async def one_run(app: wherry.App, n: int, seed: int) -> Run:
-    """Enqueue *n* tasks, drain them, and ask the database what happened."""
+def times(n: int, seed: int) -> list[float]:
+    """How long each of *n* handlers takes: the same for the same seed."""
     chance = random.Random(seed)
-    times = [chance.uniform(SHORTEST, LONGEST) for _ in range(n)]
-    answers = await handlers.sleep.aenqueue_many({"seconds": seconds} for seconds in times)
-    ids = [answer.id for answer in answers]
-    handlers.began.clear()
-    await app.awork(concurrency=SLOTS, until_empty=True)
-    async with await psycopg.AsyncConnection.connect(app.dsn) as connection:
-        row = await (
-            await connection.execute(
-                "select count(*), extract(epoch from max(finished_at) - min(started_at))"
-                " from wherry_bench.tasks where id = any(%s) and state = 'succeeded'",
-                (ids,),
-            )
-        ).fetchone()
-    assert row is not None
-    succeeded, seconds = int(row[0]), float(row[1])
-    handled = {id_ for id_, _ in handlers.began}
-    if succeeded != n or len(handlers.began) != n or handled != set(ids):
-        raise SystemExit(
-            f"lost or doubled: {n} asked, {succeeded} stored, {len(handlers.began)} run"
+    return [chance.uniform(SHORTEST, LONGEST) for _ in range(n)]
+
+
+def one_run(place: Place, load: str, *, n: int, seed: int) -> dict[str, float]:
+    """Run one load, and ask the database and the marks what happened."""
+    place.renew()
+    handlers.app.move(place.dsn)
+    seconds = times(n, seed)
+    calls = [{"n": i, "seconds": s} for i, s in enumerate(seconds)]
+    marks = Marks.made(n)
+    sent = [0.0] * n
+    try:
+        with Children() as children:
+            worker.start(children, place, marks, process=0, concurrency=SLOTS)
+            [child] = children.all
+            child.wait_until_ready()
+            if load == "all there":
+                handlers.sleep.enqueue_many(calls)
+                child.go()
+            else:
+                child.go()
+                # It is idle and waiting by then.
+                sleep(1.5)
+                began = monotonic()
+                if load == "edge":
+                    for i, each in enumerate(seconds):
+                        sleep(max(0.0, began + i / (EDGE * IDEAL) - monotonic()))
+                        sent[i] = monotonic()
+                        handlers.sleep.enqueue(n=i, seconds=each)
+                else:
+                    sent = [began] * n
+                    handlers.sleep.enqueue_many(calls)
+            place.wait_until_drained(within_seconds=60 + 2 * n / IDEAL)
+            child.stop()
+            children.results()
+        marks.must_be_once(n)
+        place.must_have_succeeded(n)
+        [[took]] = place.query(
+            "select extract(epoch from max(finished_at) - min(leased_at)) from {schema}.finished"
         )
-    return Run(SLOTS / statistics.mean(times), n / seconds, succeeded, len(handlers.began))
+    finally:
+        marks.remove()
+        handlers.app.close()
+    rate = n / float(took)
+    possible = SLOTS / statistics.mean(seconds)
+    figures = {"tasks/s": rate, "possible": possible, "of possible": rate / possible}
+    if load == "edge":
+        waits = sorted((marks.began(i) - sent[i]) * 1000 for i in range(n))
+        figures |= {"wait p50 ms": waits[n // 2], "wait p99 ms": waits[n * 99 // 100]}
+    return figures
 
 
-async def main(n: int, runs: int) -> None:
-    """Print the prediction, each run, and the median."""
-    print(f"prediction: {SLOTS} slots / {(SHORTEST + LONGEST) / 2:.3f} s = 160 tasks/s")
-    with handlers.app as app:
-        app.migrate()
-        ratios = []
-        for seed in range(runs):
-            run = await one_run(app, n, seed)
-            ratios.append(run.ratio)
-            print(
-                f"run {seed}: predicted {run.predicted:6.1f}/s of these very tasks,"
-                f" measured {run.measured:6.1f}/s = {run.ratio:.3f};"
-                f" {run.succeeded} succeeded, {run.handled} handler runs"
-            )
-        print(f"median: {statistics.median(ratios):.3f} of the prediction")
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add this benchmark's options."""
+    parser.add_argument("--seconds", type=float, default=10.0, help="how long each load lasts")
 
 
-def run(n: int = 1600, runs: int = 3) -> None:
-    """Run it, with n tasks a run."""
-    asyncio.run(main(n, runs))
+def measure(place: Place, given: argparse.Namespace) -> Sheet:
+    """Measure the three loads, interleaved."""
+    sheet = Sheet(
+        "seed",
+        prediction=PREDICTION,
+        machine=place.machine(),
+        digits={
+            "tasks/s": 1, "possible": 1, "of possible": 3, "wait p50 ms": 1, "wait p99 ms": 1,
+        },
+    )  # fmt: skip
+    n = round(given.seconds * IDEAL)
+    for run in range(given.runs):
+        for load in ("all there", "edge", "burst"):
+            sheet.add(load, **one_run(place, load, n=n, seed=run))
+    sheet.say(
+        f"every one of {n} tasks a run is in the database once, and its handler ran once;"
+        f" the burst is {n} tasks in one call, {given.seconds:g} s of work"
+    )
+    return sheet

@@ -1,0 +1,149 @@
+"""Processes of a run: they get ready, begin together, and answer with what they counted.
+
+    parent: start(...)  ──► python -m bench.children module:function '{json}'
+            begin()     ──► "go" on its stdin, once all have said "ready"
+            results()   ◄── one line of JSON
+
+`function(ready, **arguments)` does its preparing, calls `ready()`, which returns at "go", and
+returns what is to be told.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import process_time
+from typing import Any, Self
+
+Ready = Callable[[], None]
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Child:
+    """One process that takes part."""
+
+    def __init__(self, function: str, **arguments: Any) -> None:
+        command = [sys.executable, "-m", "bench.children", function, json.dumps(arguments)]
+        # What it says is of interest only if it fails.
+        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in `kill`
+        profiler = os.environ.get("WHERRY_BENCH_UNDER", "").split()
+        self._process = subprocess.Popen(
+            [*profiler, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+            cwd=ROOT,
+            # Ctrl-C is the parent's to handle.
+            start_new_session=True,
+        )
+
+    def wait_until_ready(self) -> None:
+        """Return when it has said that it is ready."""
+        if self._line() != "ready":
+            raise SystemExit(f"a process of the benchmark did not get ready:\n{self._told()}")
+
+    def go(self) -> None:
+        """Let it begin."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+
+    def stop(self) -> None:
+        """Ask it to stop, as an operator would."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def result(self) -> dict[str, Any]:
+        """Wait for its answer and its end."""
+        line = self._line()
+        if self._process.wait() != 0 or not line:
+            raise SystemExit(
+                f"a process of the benchmark ended with {self._process.returncode}:\n{self._told()}"
+            )
+        return dict(json.loads(line))
+
+    def kill(self) -> None:
+        """End it, if it has not ended."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._said):
+            if stream is not None:
+                stream.close()
+
+    def _told(self) -> str:
+        self._said.seek(0)
+        return self._said.read()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+class Children:
+    """All processes of a run; leaving the block ends those that are left."""
+
+    def __init__(self) -> None:
+        self.all: list[Child] = []
+
+    def start(self, function: str, **arguments: Any) -> Child:
+        """Start one more."""
+        child = Child(function, **arguments)
+        self.all.append(child)
+        return child
+
+    def begin(self) -> None:
+        """Wait until all are ready, then let them begin."""
+        for child in self.all:
+            child.wait_until_ready()
+        for child in self.all:
+            child.go()
+
+    def results(self) -> list[dict[str, Any]]:
+        """Wait for all answers."""
+        return [child.result() for child in self.all]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in self.all:
+            child.kill()
+
+
+def memory_bytes() -> int:
+    """The most memory this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Be a child: run the function that is named, and answer on stdout."""
+    name, given = arguments
+    module, function = name.split(":")
+    answers = sys.stdout
+    sys.stdout = sys.stderr
+    began = 0.0
+
+    def ready() -> None:
+        nonlocal began
+        print("ready", file=answers, flush=True)
+        if not sys.stdin.readline():
+            # The parent is gone.
+            sys.exit(1)
+        began = process_time()
+
+    told = getattr(importlib.import_module(module), function)(ready, **json.loads(given))
+    told = {"cpu": process_time() - began, "memory": memory_bytes(), **(told or {})}
+    print(json.dumps(told), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

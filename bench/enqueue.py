@@ -1,0 +1,219 @@
+"""Enqueue: one by one, in batches and in transactions, by 1 to 16 committing processes.
+
+Each has a bare twin, measured right beside it by as many processes: one-row inserts, COPY, or the
+same transaction with a bare insert in place of the enqueue. What counts is the ratio.
+
+Wake-ups, with the most committers: `silent` never notifies, `one` is the default while nobody
+waits, `waited` while somebody always waits (so each commit notifies, which a real worker would soon
+end), `worked` and `worked silent` beside a worker that takes what comes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from bench import handlers, limit, worker
+from bench.children import Children, Ready
+from bench.marks import Marks
+from bench.place import Place
+from bench.sheet import Sheet
+
+BATCH = 1000
+PREDICTION = (
+    "one by one 0.8 of bare one-row transactions, batches 0.5 of COPY, a transaction with an"
+    " enqueue 0.8 of one with a bare insert; nobody waiting costs nothing, 16 committers beside a"
+    " worker at least 0.9 of silent"
+)
+# Against what each is to be held.
+TWINS = {"one": "bare one", "many": "bare copy", "tx": "bare tx"}
+WAKES = ("silent", "waited", "worked silent", "worked")
+_MAKE = """
+drop schema if exists wherry_bench_bare cascade;
+create schema wherry_bench_bare;
+create table wherry_bench_bare.task (
+    id bigint generated always as identity primary key, queue text not null, state smallint not null default 0,
+    token bigint not null default 0, payload text not null
+) with (fillfactor = 70);
+create table wherry_bench_bare.order_ (id bigint generated always as identity primary key, text text not null);
+"""  # noqa: E501
+_INSERT = "insert into wherry_bench_bare.task (queue, payload) values ('bench', %s)"
+_ORDER = "insert into wherry_bench_bare.order_ (text) values (%s)"
+# A waiter that never takes anything: what a wake-up costs at worst.
+_WAIT = """
+insert into {schema}.waiting (queue, instance, expires_at)
+values (%s, gen_random_uuid(), clock_timestamp() + interval '1 hour')
+"""
+Once = Callable[[int], int]
+
+
+def produce(ready: Ready, *, dsn: str, kind: str, seconds: float, first: int) -> dict[str, Any]:
+    """Be one committer: do it for *seconds*, and tell how many tasks that made."""
+    handlers.app.dsn = dsn
+    with psycopg.connect(dsn, prepare_threshold=1) as connection:
+        connection.autocommit = not kind.endswith("tx")
+        act = _act(kind, connection)
+        act(first)
+        ready()
+        made, began = 0, monotonic()
+        while monotonic() - began < seconds:
+            made += act(first + 1 + made)
+        took = monotonic() - began
+    handlers.app.close()
+    # The first one, before the clock, made some as well.
+    return {"made": made, "seconds": took, "in_all": made + (BATCH if kind == "many" else 1)}
+
+
+def _act(kind: str, connection: psycopg.Connection[Any]) -> Once:
+    cursor = connection.cursor()
+
+    def one(n: int) -> int:
+        handlers.nothing.enqueue(n=n)
+        return 1
+
+    silent = handlers.nothing.using(notify=False)
+
+    def one_silently(n: int) -> int:
+        silent.enqueue(n=n)
+        return 1
+
+    def many(n: int) -> int:
+        handlers.nothing.enqueue_many([{"n": n + i} for i in range(BATCH)])
+        return BATCH
+
+    def in_transaction(n: int) -> int:
+        cursor.execute(_ORDER, ("an order",))
+        handlers.nothing.using(tx=connection).enqueue(n=n)
+        connection.commit()
+        return 1
+
+    def bare_one(n: int) -> int:
+        cursor.execute(_INSERT, (f'{{"n": {n}}}',))
+        return 1
+
+    def bare_copy(n: int) -> int:
+        text = "".join(f'bench\t{{"n": {n + i}}}\n' for i in range(BATCH))
+        with cursor.copy("copy wherry_bench_bare.task (queue, payload) from stdin") as copy:
+            copy.write(text)
+        return BATCH
+
+    def bare_in_transaction(n: int) -> int:
+        cursor.execute(_ORDER, ("an order",))
+        cursor.execute(_INSERT, (f'{{"n": {n}}}',))
+        connection.commit()
+        return 1
+
+    return {
+        "one": one,
+        "silent": one_silently,
+        "many": many,
+        "tx": in_transaction,
+        "bare one": bare_one,
+        "bare copy": bare_copy,
+        "bare tx": bare_in_transaction,
+    }[kind]
+
+
+def one_run(
+    place: Place, *, kind: str, committers: int, seconds: float, waiting: bool, worked: bool
+) -> dict[str, float]:
+    """Let so many processes commit for *seconds*, and count what is stored."""
+    place.renew()
+    place.query(_MAKE)
+    if waiting:
+        place.query(_WAIT, handlers.QUEUE)
+    # Room for more than anybody could enqueue: their handlers leave marks.
+    room = int(seconds * 500_000) if worked else 1
+    marks = Marks.made(room)
+    try:
+        with Children() as children, psycopg.connect(place.dsn, autocommit=True) as listener:
+            if waiting:
+                [[channel]] = place.query("select channel from {schema}.settings")
+                listener.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+            if worked:
+                worker.start(children, place, marks, process=0)
+            share = room // (committers + 1)
+            for number in range(committers):
+                children.start(
+                    "bench.enqueue:produce",
+                    dsn=place.dsn, kind=kind, seconds=seconds, first=number * share,
+                )  # fmt: skip
+            for child in children.all:
+                child.wait_until_ready()
+            before = place.read()
+            for child in children.all:
+                child.go()
+            results = [child.result() for child in children.all[worked:]]
+            spent = place.spent(before)
+            if worked:
+                place.wait_until_drained()
+                children.all[0].stop()
+                children.all[0].result()
+        made, stored = sum(r["made"] for r in results), sum(r["in_all"] for r in results)
+        if not kind.startswith("bare"):
+            [[found]] = place.query("select count(*) from {schema}.tasks")
+            if found != stored:
+                raise SystemExit(f"{stored} tasks were enqueued, {found} are stored")
+            if worked:
+                marks.must_be_once(stored)
+                place.must_have_succeeded(stored)
+    finally:
+        marks.remove()
+    return {
+        "tasks/s": sum(r["made"] / r["seconds"] for r in results),
+        "client us": sum(r["cpu"] for r in results) / made * 1e6,
+        "server us": spent.server_cpu / made * 1e6,
+        "WAL bytes": (spent.wal_bytes - spent.full_page_bytes) / made,
+    }
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add this benchmark's options."""
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long each variant runs")
+    parser.add_argument("--committers", type=_numbers, default=[1, 8, 16], help="such as 1,8,16")
+
+
+def measure(place: Place, given: argparse.Namespace) -> Sheet:
+    """Measure all variants, interleaved."""
+    sheet = Sheet(
+        "enqueue",
+        prediction=PREDICTION,
+        machine=place.machine(),
+        digits={"client us": 1, "server us": 1},
+    )
+    most = given.committers[-1]
+    for _ in range(given.runs):
+        limit.take(place, sheet, ["copy", "insert"], tasks=20_000)
+        for committers in given.committers:
+            for kind in [kind for pair in TWINS.items() for kind in pair]:
+                if kind.endswith(("many", "copy")) and committers > 1:
+                    continue
+                figures = one_run(
+                    place, kind=kind, committers=committers, seconds=given.seconds,
+                    waiting=False, worked=False,
+                )  # fmt: skip
+                sheet.add(f"{kind} x{committers}", **figures)
+        for wake in WAKES:
+            figures = one_run(
+                place, kind="silent" if "silent" in wake else "one", committers=most,
+                seconds=given.seconds, waiting=wake == "waited", worked="worked" in wake,
+            )  # fmt: skip
+            sheet.add(f"{wake} x{most}", **figures)
+    for committers in given.committers:
+        for kind, twin in TWINS.items():
+            share = sheet.ratio(f"{kind} x{committers}", f"{twin} x{committers}", "tasks/s")
+            if sheet.values(f"{kind} x{committers}", "tasks/s"):
+                sheet.say(f"{kind} x{committers}: {share:.2f} of {twin}")
+    for name, base in (("one", "silent"), ("waited", "silent"), ("worked", "worked silent")):
+        share = sheet.ratio(f"{name} x{most}", f"{base} x{most}", "tasks/s")
+        sheet.say(f"{name} x{most}: {share:.2f} of {base}")
+    return sheet
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]

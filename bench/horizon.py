@@ -1,0 +1,155 @@
+"""Horizon: full speed for a while, beside another session that holds a snapshot.
+
+A producer keeps some thousands of tasks ready, a worker drains them. `held`: a REPEATABLE READ
+transaction that has read once and then idles. `writing`: a forgotten transaction that has also
+written. `control`: neither. Compared are the first and the last sixth of the time: vacuum may
+remove nothing that died after the snapshot was taken, so whoever walks dead rows gets slower and
+slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Generator
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import psycopg
+
+from bench import handlers, worker
+from bench.children import Children, Ready
+from bench.marks import Marks
+from bench.place import Place
+from bench.sheet import Sheet
+
+MOST_A_SECOND = 60_000
+BATCH = 1000
+PREDICTION = (
+    "control: the end is 0.9 of the beginning at least. A held snapshot: the rate falls to a third"
+    " or worse within a minute and the server's CPU a task grows, until leases pass over dead rows"
+)
+WARM_UP_SECONDS = 2.0
+
+
+def feed(
+    ready: Ready, *, dsn: str, marks: str, tasks: int, seconds: float, ahead: int
+) -> dict[str, Any]:
+    """Keep *ahead* tasks waiting for *seconds*; tell how many were made."""
+    seen = Marks(Path(marks), tasks)
+    handlers.app.dsn = dsn
+    handlers.app.migrate()
+    ready()
+    made, until = 0, monotonic() + seconds
+    while monotonic() < until and made + BATCH <= tasks:
+        if made - seen.entered() < ahead:
+            handlers.nothing.enqueue_many([{"n": n} for n in range(made, made + BATCH)])
+            made += BATCH
+        else:
+            sleep(0.005)
+    handlers.app.close()
+    return {"made": made}
+
+
+@contextlib.contextmanager
+def held(place: Place, kind: str) -> Generator[None]:
+    """Have another session hold a snapshot, or forget a transaction that has written."""
+    with psycopg.connect(place.dsn) as connection:
+        if kind != "control":
+            connection.execute("set transaction isolation level repeatable read")
+            connection.execute("select count(*) from pg_class")
+            if kind == "writing":
+                connection.execute("select pg_current_xact_id()")
+        yield
+        connection.rollback()
+
+
+def one_run(place: Place, kind: str, *, seconds: float, ahead: int) -> dict[str, float]:
+    """Run at full speed, and compare the beginning with the end."""
+    place.renew()
+    tasks = int((seconds + WARM_UP_SECONDS) * MOST_A_SECOND)
+    part = seconds / 6
+    marks = Marks.made(tasks)
+    samples: list[tuple[float, int, float]] = []
+
+    def sample() -> None:
+        samples.append((monotonic(), marks.entered(), place.server_cpu()))
+
+    try:
+        with Children() as children, held(place, kind):
+            worker.start(children, place, marks, process=0)
+            feeder = children.start(
+                "bench.horizon:feed",
+                dsn=place.dsn, marks=str(marks.path), tasks=tasks, ahead=ahead,
+                seconds=seconds + WARM_UP_SECONDS,
+            )  # fmt: skip
+            children.begin()
+            sleep(WARM_UP_SECONDS)
+            began = monotonic()
+            for wanted in (0.0, part, seconds - part, seconds):
+                sleep(max(0.0, began + wanted - monotonic()))
+                sample()
+            made = feeder.result()["made"]
+            place.wait_until_drained(within_seconds=300)
+            children.all[0].stop()
+            [[dead]] = place.query(
+                "select n_dead_tup from pg_stat_user_tables where relid = '{schema}.live'::regclass"
+            )
+            [[size]] = place.query("select pg_total_relation_size('{schema}.live'::regclass)")
+            children.all[0].result()
+        marks.must_be_once(made)
+        place.must_have_succeeded(made)
+    finally:
+        marks.remove()
+    first, first_cpu = _between(samples[0], samples[1])
+    last, last_cpu = _between(samples[2], samples[3])
+    return {
+        "tasks": made,
+        "first/s": first,
+        "last/s": last,
+        "last/first": last / first,
+        "server us first": first_cpu,
+        "server us last": last_cpu,
+        "dead rows": dead,
+        "live MB": size / 2**20,
+    }
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add this benchmark's options."""
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long each kind runs")
+    parser.add_argument("--ahead", type=int, default=5000, help="how many tasks wait at a time")
+    parser.add_argument("--kinds", type=_words, default=["control", "held", "writing"])
+
+
+def measure(place: Place, given: argparse.Namespace) -> Sheet:
+    """Measure all kinds, interleaved."""
+    sheet = Sheet(
+        "horizon",
+        prediction=PREDICTION,
+        machine=place.machine(),
+        digits={"last/first": 2, "server us first": 1, "server us last": 1},
+    )
+    for _ in range(given.runs):
+        for kind in given.kinds:
+            sheet.add(kind, **one_run(place, kind, seconds=given.seconds, ahead=given.ahead))
+    for kind in given.kinds:
+        grown = sheet.median(kind, "server us last") / sheet.median(kind, "server us first")
+        sheet.say(
+            f"{kind}: the last sixth at {sheet.median(kind, 'last/first'):.2f} of the first,"
+            f" at {grown:.2f} times the server's CPU a task"
+        )
+    return sheet
+
+
+def _between(
+    before: tuple[float, int, float], after: tuple[float, int, float]
+) -> tuple[float, float]:
+    """Tasks a second, and us of the server's CPU a task."""
+    tasks = after[1] - before[1]
+    return tasks / (after[0] - before[0]), (after[2] - before[2]) / max(tasks, 1) * 1e6
+
+
+def _words(text: str) -> list[str]:
+    return text.split(",")

@@ -1,0 +1,73 @@
+"""Idle: the statements a second of one worker that has nothing to do, listening and polling.
+
+Commits are counted, which is what statements outside of transactions are. A session tells its
+counts late but always at its end, so two workers are run, one longer than the other by what is to
+be measured: starting and ending cancel out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from time import sleep
+
+from bench import worker
+from bench.children import Children
+from bench.marks import Marks
+from bench.place import Place
+from bench.sheet import Sheet
+
+SETTLING_SECONDS = 5.0
+PREDICTION = "at most one statement a second listening, two to three polling"
+
+
+def _counted(place: Place, *, seconds: float, listen: bool) -> tuple[float, float, float]:
+    place.renew()
+    marks = Marks.made(1)
+    try:
+        with Children() as children:
+            before = place.read()
+            worker.start(children, place, marks, process=0, listen=listen)
+            children.begin()
+            sleep(seconds)
+            children.all[0].stop()
+            [result] = children.results()
+        # The sessions of the worker end with it, but not before it.
+        sleep(0.5)
+        spent = place.spent(before)
+    finally:
+        marks.remove()
+    return float(spent.commits), spent.server_cpu, result["cpu"]
+
+
+def one_run(place: Place, *, seconds: float, listen: bool) -> dict[str, float]:
+    """Measure one kind of waiting."""
+    short = _counted(place, seconds=SETTLING_SECONDS, listen=listen)
+    long = _counted(place, seconds=SETTLING_SECONDS + seconds, listen=listen)
+    commits, server, client = (
+        (more - less) / seconds for more, less in zip(long, short, strict=True)
+    )
+    return {
+        "statements/s": commits,
+        "server CPU %": server * 100,
+        "client CPU %": client * 100,
+    }
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add this benchmark's options."""
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long it idles")
+
+
+def measure(place: Place, given: argparse.Namespace) -> Sheet:
+    """Measure both kinds of waiting, interleaved."""
+    columns = ("statements/s", "server CPU %", "client CPU %")
+    sheet = Sheet(
+        "idle",
+        prediction=PREDICTION,
+        machine=place.machine(),
+        digits=dict.fromkeys(columns, 2),
+    )
+    for _ in range(given.runs):
+        for name, listen in (("listening", True), ("polling", False)):
+            sheet.add(name, **one_run(place, seconds=given.seconds, listen=listen))
+    return sheet

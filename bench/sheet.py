@@ -1,0 +1,127 @@
+"""What a benchmark prints and keeps: its prediction, its runs, and the medians side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+class Sheet:
+    """The figures of one benchmark: some runs of each variant, each with the same columns.
+
+    *digits*: how many decimals a column is shown with (none by default).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        prediction: str,
+        machine: Mapping[str, Any],
+        digits: Mapping[str, int] | None = None,
+    ) -> None:
+        self.name = name
+        self.prediction = prediction
+        self.machine = dict(machine)
+        self.runs: list[dict[str, Any]] = []
+        self.lessons: list[str] = []
+        self._digits = dict(digits or {})
+        # In a file or a pipe there is no terminal's width to keep to.
+        self._console = Console(highlight=False, width=None if _is_terminal() else 150)
+        self._console.print(f"[bold]{name}[/]: {_machine(self.machine)}")
+        self._console.print(f"prediction: {prediction}\n")
+
+    def add(self, variant: str, **figures: float) -> None:
+        """Add one run, and print it."""
+        self.runs.append({"variant": variant, **figures})
+        told = "  ".join(f"{k} {self._shown(k, v)}" for k, v in figures.items())
+        self._console.print(f"[dim]{variant}: {told}[/]")
+
+    def say(self, text: str) -> None:
+        """Add a sentence below the table."""
+        self.lessons.append(text)
+
+    @property
+    def variants(self) -> list[str]:
+        """The variants, in the order in which they came."""
+        return list(dict.fromkeys(run["variant"] for run in self.runs))
+
+    def values(self, variant: str, column: str) -> list[float]:
+        """All runs' figures in one column."""
+        return [r[column] for r in self.runs if r["variant"] == variant and column in r]
+
+    def median(self, variant: str, column: str) -> float:
+        """The median of a column over the runs; nan where there is none."""
+        found = self.values(variant, column)
+        return statistics.median(found) if found else math.nan
+
+    def ratio(self, variant: str, other: str, column: str) -> float:
+        """The median over the runs of a variant by the median of another."""
+        base = self.median(other, column)
+        return self.median(variant, column) / base if base else math.nan
+
+    def show(self) -> None:
+        """Print the table of the medians, and what was said."""
+        columns = list(dict.fromkeys(c for run in self.runs for c in run if c != "variant"))
+        table = Table(title=f"{self.name}: medians", title_justify="left")
+        table.add_column("variant")
+        for column in columns:
+            table.add_column(column, justify="right")
+        for variant in self.variants:
+            row = [self._cell(variant, column) for column in columns]
+            table.add_row(variant, *row)
+        self._console.print(table)
+        for lesson in self.lessons:
+            self._console.print(lesson)
+
+    def write(self, path: Path) -> None:
+        """Write all of it as JSON."""
+        medians = {
+            variant: {
+                column: self.median(variant, column)
+                for column in dict.fromkeys(c for r in self.runs for c in r if c != "variant")
+                if self.values(variant, column)
+            }
+            for variant in self.variants
+        }
+        whole = {
+            "benchmark": self.name,
+            "machine": self.machine,
+            "prediction": self.prediction,
+            "medians": medians,
+            "runs": self.runs,
+            "said": self.lessons,
+        }
+        path.write_text(json.dumps(_plain(whole), indent=1) + "\n")
+
+    def _cell(self, variant: str, column: str) -> str:
+        found = self.values(variant, column)
+        return self._shown(column, statistics.median(found)) if found else ""
+
+    def _shown(self, column: str, value: float) -> str:
+        return "?" if math.isnan(value) else f"{value:,.{self._digits.get(column, 0)}f}"
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in machine.items())
+
+
+def _plain(value: Any) -> Any:
+    """The same without nan, which JSON has no word for."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

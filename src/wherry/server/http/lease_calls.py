@@ -163,9 +163,9 @@ def _told_or_error(raw: Raw, n: int) -> Told | WherryError:
 
 
 def _error_of(refused: Refused, *, at: str) -> WherryError:
-    if refused.field is None:
+    field = (refused.field or "").removeprefix(at).removeprefix(".")
+    if not field:
         return InvalidTask(refused.detail)
-    field = refused.field.removeprefix(at).removeprefix(".") or at
     return InvalidOption(field, None, refused.detail)
 
 

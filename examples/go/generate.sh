@@ -1,0 +1,13 @@
+#!/bin/sh
+# Writes wherryv1/ from the .proto files. Needs protoc, protoc-gen-go and protoc-gen-go-grpc on PATH.
+set -eu
+cd "$(dirname "$0")"
+package=example.org/wherry/wherryv1
+set --
+for name in tasks leases operators task_queue; do
+    set -- "$@" "--go_opt=Mwherry/v1/$name.proto=$package" "--go-grpc_opt=Mwherry/v1/$name.proto=$package"
+done
+protoc -I../../proto "$@" \
+    --go_out=. --go_opt=module=example.org/wherry \
+    --go-grpc_out=. --go-grpc_opt=module=example.org/wherry \
+    ../../proto/wherry/v1/*.proto

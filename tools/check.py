@@ -57,7 +57,7 @@ def checks(python: Path) -> list[Check]:
         Check("layers", ("lint-imports",)),
         Check("twins", ("python", "-m", "tools.unasync", "--check")),
         Check("wire", ("python", "-m", "tools.proto", "--check")),
-        Check("buf", ("buf", "lint", "proto")),
+        Check("buf", ("python", "-m", "tools.proto", "--contract")),
         Check("squawk", ("squawk", "--reporter", "gcc", *_migrations())),
     ]
 

@@ -34,8 +34,9 @@ then a tenth of a second.
   check --fix    format, sort imports and write the generated files first
   bench NAME     predict, run and measure: seed or latency, against $WHERRY_DSN if it is set,
                  else an embedded PostgreSQL
-  proto [--check]
-                 write the wire code from proto/, or see that it is current
+  proto [--check | --contract | --release]
+                 write the wire code from proto/, or see that it is current; see that the
+                 contract breaks no client of the released one; make it the released one
   torture [--seconds N] [--seed S]
                  shoot processes and PostgreSQL while tasks run, then check every promise;
                  a run that failed is repeated with its seed

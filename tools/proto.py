@@ -1,5 +1,9 @@
 """Writes the wire code from proto/: `./run proto`, or `--check` to see that it is current.
 
+`--contract` lints the contract and compares it with the one that was released: what would break a
+client that was made from that fails. `--release` makes the contract as it stands the released one;
+that is for a release, and for nothing else.
+
 The compiler lives in an environment of its own, .venv-proto, made from requirements-proto.lock:
 it needs an older protobuf than what runs, and code that it makes must load under both.
 """
@@ -17,11 +21,16 @@ PROTO = ROOT / "proto"
 MADE = ROOT / "src/wherry/wire/v1"
 LOCK = ROOT / "requirements-proto.lock"
 VENV = ROOT / ".venv-proto"
+RELEASED = PROTO / "released.binpb"
 HEADER = "# Made from proto/ by `./run proto`: change that, not this.\n"
 
 
 def main(arguments: list[str]) -> int:
     """Write the generated files, or with `--check` tell which are out of date."""
+    if "--contract" in arguments:
+        return contract()
+    if "--release" in arguments:
+        return _release()
     fresh = _generated(_compiler())
     stale = [name for name, text in fresh.items() if _read(MADE / name) != text]
     gone = sorted({path.name for path in MADE.glob("*_pb2*")} - set(fresh))
@@ -37,6 +46,31 @@ def main(arguments: list[str]) -> int:
         (MADE / name).unlink()
     print(f"proto: wrote {len(stale)} of {len(fresh)} files")
     return 0
+
+
+def contract(proto: Path = PROTO, *, released: Path = RELEASED) -> int:
+    """Lint the contract in *proto*; say what would break a client of the released one."""
+    buf = _buf()
+    lint = subprocess.run([buf, "lint", proto], check=False)
+    breaking = subprocess.run([buf, "breaking", proto, "--against", released], check=False)
+    if lint.returncode or breaking.returncode:
+        return 1
+    print("proto: the contract is tidy, and breaks no client of the released one")
+    return 0
+
+
+def _release() -> int:
+    # Without the comments: they may change at any time.
+    command = [str(_buf()), "build", str(PROTO), "--exclude-source-info", "-o", str(RELEASED)]
+    subprocess.run(command, check=True)
+    print(f"proto: {RELEASED.relative_to(ROOT)} is the contract as it stands")
+    return 0
+
+
+def _buf() -> Path:
+    # A check runs in the environment that has it; `./run proto` may run outside of it.
+    beside = Path(sys.executable).parent / "buf"
+    return beside if beside.exists() else ROOT / ".venv/bin/buf"
 
 
 def _read(path: Path) -> str | None:

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from wherry.config import DEFAULT_GRPC_ADDRESS
 from wherry.errors import ConfigError
 from wherry.server.grpc.calls import SERVICE, Calls
 from wherry.server.grpc.certificates import Certificates, TLSFiles
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
     from wherry.server.service import Service
 
-DEFAULT_ADDRESS: Final = "127.0.0.1:7419"
 # Those of one connection: a thousand polls, and what goes on beside them.
 _MOST_STREAMS: Final = 2000
 _MOST_CALLS: Final = 20_000
@@ -33,7 +33,7 @@ class GrpcSettings:
     A client that pings more often than `least_ping_interval` is sent away.
     """
 
-    address: str = DEFAULT_ADDRESS
+    address: str = DEFAULT_GRPC_ADDRESS
     tls: TLSFiles | None = None
     connection_age: timedelta = timedelta(minutes=30)
     # Longer than any poll: a connection that has grown old ends between two of them.

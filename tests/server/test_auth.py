@@ -340,10 +340,43 @@ async def test_a_kept_caller_needs_no_query(door: Authenticator, store: Store, t
     token = store.add(draw_token())
 
     for _ in range(1000):
-        time.now += 0.004
+        time.now += 0.0039
         await door.caller_of(bearer(token), peer="")
 
     assert store.queries == [(token.id,)]
+
+
+async def test_who_calls_all_the_time_never_waits_for_a_query(
+    door: Authenticator, store: Store, time: Time
+) -> None:
+    token = store.add(draw_token())
+    await door.caller_of(bearer(token), peer="")
+    store.open.clear()
+    time.now += auth.RENEWED_SECONDS
+
+    # Nothing answers now, and nobody notices.
+    for _ in range(10):
+        await door.caller_of(bearer(token), peer="")
+    await await_for(lambda: len(store.queries) == 2)
+    store.open.set()
+    await await_for(lambda: door._sent is None)
+    time.now += auth.RENEWED_SECONDS - 0.1
+    await door.caller_of(bearer(token), peer="")
+
+    assert store.queries == [(token.id,)] * 2
+
+
+async def test_who_is_renewed_and_found_dead_is_refused_at_once(
+    door: Authenticator, store: Store, time: Time
+) -> None:
+    token = store.add(draw_token())
+    await door.caller_of(bearer(token), peer="")
+    store.add(token, is_live=False)
+    time.now += auth.RENEWED_SECONDS
+    await door.caller_of(bearer(token), peer="")
+    await await_for(lambda: len(store.queries) == 2 and door._sent is None)
+
+    assert await refused(door, token) == REFUSAL
 
 
 async def test_a_wrong_secret_for_a_known_id_needs_no_query_and_harms_nobody(

@@ -36,6 +36,8 @@ REFUSAL: Final = (
     "a token is needed for this, as in `Authorization: Bearer wherry_…`, and a valid one"
 )
 KEPT_SECONDS: Final = 5.0
+# Who calls all the time is looked up again before they would have to wait for it.
+RENEWED_SECONDS: Final = 4.0
 MOST_KEPT: Final = 1_000
 # Refusals are kept apart, so that a flood of them pushes out nobody who was let in.
 MOST_REFUSED: Final = 10_000
@@ -64,6 +66,7 @@ class _Known:
     caller: Caller
     hash: bytes = field(repr=False)
     until: float
+    renew_at: float
     note_use: bool
 
 
@@ -139,6 +142,9 @@ class Authenticator:
         known = self._known.get(id)
         if known is not None and now < known.until:
             self._known.move_to_end(id)
+            if now >= known.renew_at and len(self._next.waiting) < MOST_ASKED:
+                known.renew_at = known.until
+                self._asked(id, now)
             return known
         if now < self._refused.get(id, 0.0):
             return None
@@ -206,6 +212,7 @@ class Authenticator:
     def _keep(self, id: str, found: TokenFound | None, *, sent_at: float) -> _Known | None:
         """Keep what the database said, as of the moment at which it was asked."""
         until = sent_at + KEPT_SECONDS
+        renew_at = sent_at + RENEWED_SECONDS
         if found is None:
             self._known.pop(id, None)
             _put(self._refused, id, until, most=MOST_REFUSED)
@@ -214,7 +221,7 @@ class Authenticator:
             until = min(until, sent_at + found.remaining_seconds)
         rights = frozenset(Right(right) for right in found.rights)
         caller = Caller(found.name, rights, found.queues, token_id=id)
-        known = _Known(caller, found.hash, until, found.note_use)
+        known = _Known(caller, found.hash, until, renew_at, found.note_use)
         self._refused.pop(id, None)
         _put(self._known, id, known, most=MOST_KEPT)
         return known

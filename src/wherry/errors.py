@@ -1,4 +1,4 @@
-"""Every exception that Wherry raises, and the outcomes a handler may raise.
+"""Every exception that Wherry raises; what a handler may raise to end its attempt is in signals.py.
 
 Expected answers are values, not exceptions: a lost lease in a batch comes back as `Reported.LOST`.
 The exception to that is a completion inside the caller's transaction, where a value could be
@@ -45,12 +45,6 @@ overlooked and the effects committed.
     └── Unavailable                 the database is out of reach; nothing is known to have happened
         ├── ReadOnly                connected to a standby or a read-only server
         └── PoolExhausted           no connection became free in time
-
-    Signal                          raised by a handler to say how its attempt ended
-    ├── Fail                        do not retry
-    ├── Retry                       retry after this delay
-    ├── Snooze                      not now; the attempt is not counted
-    └── Cancel                      end as canceled
 """
 
 from __future__ import annotations
@@ -378,37 +372,6 @@ class PoolExhausted(Unavailable):
             f"no connection became free in {waited.total_seconds():g} s: all {size} of the pool"
             " are in use; raise App(pool_size=...), or pass the connection you hold as tx="
         )
-
-
-class Signal(Exception):
-    """Raised by a handler to say how its attempt ended."""
-
-
-class Fail(Signal):
-    """End the task as `failed`: retrying would not help."""
-
-
-class Retry(Signal):
-    """Retry after a delay of one's own instead of the policy's; counts as a failed attempt.
-
-    *after* is a timedelta or a number of seconds.
-    """
-
-    def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
-        super().__init__(reason)
-        self.after = after
-
-
-class Snooze(Signal):
-    """Not now: put the task back for *delay* (timedelta or seconds). The attempt is not counted."""
-
-    def __init__(self, delay: timedelta | float, reason: str = "") -> None:
-        super().__init__(reason)
-        self.delay = delay
-
-
-class Cancel(Signal):
-    """End the task as `canceled`."""
 
 
 def _short(value: Any) -> str:

@@ -117,7 +117,7 @@ FAILURES: dict[str, tuple[Callable[[], Any], str, str]] = {
     "bad snooze": (raising(BottomlessSnooze), f"{HERE}.BottomlessSnooze", ""),
     "retry soon": (
         raising(wherry.Retry, "soon"),
-        "wherry.errors.Retry",
+        "wherry.signals.Retry",
         "soon",
     ),
 }

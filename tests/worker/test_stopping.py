@@ -356,7 +356,7 @@ async def test_a_plain_handler_that_cancels_itself_when_told_is_judged_as_an_asy
 
     expected = {
         "timeout": (State.DEAD, "TimeoutError: the attempt took longer than 0.1 s"),
-        "cancel": (State.CANCELED, "wherry.errors.Cancel: canceled while it ran"),
+        "cancel": (State.CANCELED, "wherry.signals.Cancel: canceled while it ran"),
         "shutdown": (State.QUEUED, None),
     }[why]
     assert (task.state, task.error) == expected

@@ -15,7 +15,8 @@ from wherry.domain.failure import Failure, describe
 from wherry.domain.lease import Lease, LeaseRef
 from wherry.domain.retry import RetryPolicy, delay, from_json
 from wherry.domain.stored import decode_result
-from wherry.errors import Cancel, DecodeError, Fail, InvalidOption, Retry, Snooze
+from wherry.errors import DecodeError, InvalidOption
+from wherry.signals import Cancel, Fail, Retry, Snooze
 
 
 @dataclass(frozen=True, slots=True)

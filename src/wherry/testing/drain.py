@@ -22,7 +22,8 @@ from wherry.commands.queues import ListReadyQueues
 from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
 from wherry.domain.task import Task
-from wherry.errors import DecodeError, HandlerError, Signal
+from wherry.errors import DecodeError, HandlerError
+from wherry.signals import Signal
 from wherry.tasks.registry import Registry
 from wherry.tasks.task import TaskType
 from wherry.testing.expect import aexpect_enqueued, expect_enqueued

@@ -31,7 +31,8 @@ from wherry.domain.options import TaskSpec
 from wherry.domain.outcome import Failed, judge
 from wherry.domain.state import State
 from wherry.domain.task import Enqueued, Task
-from wherry.errors import ConfigError, Fail, HandlerError, NotFound, UnknownType
+from wherry.errors import ConfigError, HandlerError, NotFound, UnknownType
+from wherry.signals import Fail
 from wherry.tasks.payload import encode_result
 from wherry.tasks.task import AMBIENT, TaskType
 from wherry.testing.expect import Wanted

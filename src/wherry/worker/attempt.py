@@ -22,7 +22,8 @@ from typing import Any, cast
 from wherry.domain.failure import describe, type_name
 from wherry.domain.lease import Fence, Lease
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome, judge, retry
-from wherry.errors import Cancel, DecodeError, HandlerError, InvalidTask
+from wherry.errors import DecodeError, HandlerError, InvalidTask
+from wherry.signals import Cancel
 from wherry.tasks.payload import encode_result
 from wherry.tasks.registry import Registry
 from wherry.tasks.task import TaskType

@@ -285,7 +285,8 @@ async def _no_method(
 
 async def _send_reply(send: Send, reply: Reply, *, client: Client | None = None) -> None:
     body = msgspec.json.encode(reply.answer)
-    await _send(send, reply.status, JSON, body, reply.headers, client=client)
+    watched = client if reply.leases else None
+    await _send(send, reply.status, JSON, body, reply.headers, client=watched)
 
 
 async def _refuse(refused: Refused, send: Send) -> None:
@@ -307,8 +308,6 @@ async def _send(
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in said.items()]
     await send({"type": "http.response.start", "status": status, "headers": encoded})
     if client is not None:
-        # A connection that is closed at the other end is often noticed by this write only.
-        await asyncio.sleep(0)
-        if client.is_gone:
-            raise Gone
+        # A connection that was lost is often noticed by this write only.
+        await client.look()
     await send({"type": "http.response.body", "body": body})

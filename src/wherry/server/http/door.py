@@ -109,6 +109,9 @@ class HttpDoor:
         server.config.timeout_graceful_shutdown = grace_seconds  # type: ignore[assignment]
         server.should_exit = True
         await asyncio.wait([serving], timeout=grace_seconds + _LEAVE_WITHIN_SECONDS)
+        # What was canceled just now says so to its client.
+        if answering := list(server.server_state.tasks):
+            await asyncio.wait(answering, timeout=_LEAVE_WITHIN_SECONDS)
         for connection in list(server.server_state.connections):
             connection.transport.abort()
         if not serving.done():

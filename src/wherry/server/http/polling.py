@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, Final
 
 from starlette.types import Receive
 
 from wherry.domain.lease import Lease
 from wherry.server.http.call import Reply
 from wherry.server.http.refusals import Gone
+
+# What a closed connection takes until it is known here: its end is read, it is closed on this side
+# too, who waits on it is woken, and who watches.
+_TURNS: Final = 5
 
 
 class Client:
@@ -24,6 +28,13 @@ class Client:
     def is_gone(self) -> bool:
         """Whether nobody is there to be answered."""
         return self._watching.done()
+
+    async def look(self) -> None:
+        """Raise Gone if the connection was closed at its other end by now."""
+        for _ in range(_TURNS):
+            if self.is_gone:
+                raise Gone
+            await asyncio.sleep(0)
 
     async def leave(self) -> None:
         """Watch no more."""

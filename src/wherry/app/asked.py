@@ -79,7 +79,7 @@ def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> list[TaskSpec]:
 def asked_task_name(id: Any, *, queue: Any, key: Any) -> GetTask:
     """Return the question for the task of that id, or of that key. Raises InvalidOption."""
     if (id is None) == (key is None):
-        raise InvalidOption("id", id, "name the task by its id, or by queue and key")
+        raise InvalidOption("id", id, "must be given, or queue and key instead")
     if key is not None:
         name = DEFAULT_QUEUE if queue is None else check_name(queue, option="queue")
         return GetTask(queue=name, key=check_key(key))

@@ -1,14 +1,16 @@
 """The way of every call: who asks, what is asked, the answer or the refusal.
 
-Requests come as bytes and are decoded here, after the caller is known: gRPC's own decoding would
-answer UNKNOWN for bytes that are no message, and would do that work for everybody.
+Every rpc is one message, answered by one. To gRPC they are streams, which is the same on the wire,
+for here it counts when something is done: a request is read after its caller is known, and in
+bounded time; it is decoded here, since gRPC would answer UNKNOWN for bytes that are no message; and
+only of a stream's answer it is told whether it could be sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -35,6 +37,7 @@ R = TypeVar("R")
 SERVICE: Final = task_queue_pb2.DESCRIPTOR.services_by_name["TaskQueue"]
 # A grpc.aio.ServicerContext, of which there is no type that its callers and gRPC agree upon.
 Context = Any
+_Requests = AsyncIterator[bytes]
 _Verb = Callable[[Caller, Any], Coroutine[Any, Any, Message]]
 
 
@@ -59,13 +62,11 @@ class Calls:
         for method in SERVICE.methods:
             kind = GetMessageClass(method.input_type)
             if method.name == "Lease":
-                # On the wire a stream of one answer and a single answer are the same, but of a
-                # single one gRPC does not say whether it could be sent.
-                methods[method.name] = grpc.unary_stream_rpc_method_handler(self._lease)
+                methods[method.name] = grpc.stream_stream_rpc_method_handler(self._lease)
                 continue
             verb = getattr(verbs, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", method.name).lower())
             answer = self._answering(method.name, kind, verb)
-            methods[method.name] = grpc.unary_unary_rpc_method_handler(answer)
+            methods[method.name] = grpc.stream_unary_rpc_method_handler(answer)
         return grpc.method_handlers_generic_handler(SERVICE.full_name, methods)
 
     async def settle(self, *, within_seconds: float) -> None:
@@ -82,11 +83,12 @@ class Calls:
 
     def _answering(
         self, name: str, kind: type[Message], verb: _Verb
-    ) -> Callable[[bytes, Context], Awaitable[bytes]]:
-        async def answer(data: bytes, context: Context) -> bytes:
+    ) -> Callable[[_Requests, Context], Awaitable[bytes]]:
+        async def answer(requests: _Requests, context: Context) -> bytes:
             try:
                 caller = await self.caller_of(context)
-                response = await self._to_the_end(verb(caller, _decoded(kind, data)))
+                request = await self._read(kind, requests)
+                response = await self._to_the_end(verb(caller, request))
                 return response.SerializeToString()
             except Exception as error:  # noqa: BLE001 - the server's edge: whatever it is, it is told
                 refusal = refusal_of(error, doing=name)
@@ -95,10 +97,10 @@ class Calls:
 
         return answer
 
-    async def _lease(self, data: bytes, context: Context) -> None:
+    async def _lease(self, requests: _Requests, context: Context) -> None:
         try:
             caller = await self.caller_of(context)
-            request: Any = _decoded(GetMessageClass(_LEASE_REQUEST), data)
+            request: Any = await self._read(GetMessageClass(_LEASE_REQUEST), requests)
             with self._polls.taken(caller):
                 handout = await self._leasing.lease(
                     caller, request, left_seconds=context.time_remaining()
@@ -128,6 +130,20 @@ class Calls:
             self._started(self._service.undelivered(leases))
             raise
 
+    async def _read(self, kind: type[Message], requests: _Requests) -> Message:
+        """Return the request. Raises InvalidTask if it is none, or is too long in coming."""
+        seconds = self._service.settings.request_timeout.total_seconds()
+        name = kind.DESCRIPTOR.full_name
+        try:
+            async with asyncio.timeout(seconds):
+                async for data in requests:
+                    return kind.FromString(data)
+        except TimeoutError:
+            raise InvalidTask(f"no {name} came within {seconds:g} s") from None
+        except DecodeError:
+            raise InvalidTask(f"the request is no {name} as protobuf writes it") from None
+        raise InvalidTask(f"the request holds no {name}")
+
     async def _to_the_end(self, work: Coroutine[Any, Any, R]) -> R:
         """Do *work*, and go on with it if the caller leaves.
 
@@ -149,14 +165,6 @@ class Calls:
 
 
 _LEASE_REQUEST = SERVICE.methods_by_name["Lease"].input_type
-
-
-def _decoded(kind: type[Message], data: bytes) -> Message:
-    try:
-        return kind.FromString(data)
-    except DecodeError:
-        name = kind.DESCRIPTOR.full_name
-        raise InvalidTask(f"the request is no {name} as protobuf writes it") from None
 
 
 def host_of(peer: str) -> str:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # Those of one connection: a thousand polls, and what goes on beside them.
 _MOST_STREAMS: Final = 2000
-_MOST_CALLS: Final = 20_000
 _LEAVE_WITHIN_SECONDS: Final = 1.0
 
 
@@ -64,9 +63,7 @@ class GrpcDoor:
     async def start(self) -> int:
         """Listen; returns the port. Raises ConfigError if address or TLS files cannot serve."""
         settings = self._settings
-        server = grpc.aio.server(
-            options=self._options(), maximum_concurrent_rpcs=_MOST_CALLS, compression=None
-        )
+        server = grpc.aio.server(options=self._options())
         reflection = Reflection(self._calls, services=(SERVICE.full_name, health.SERVICE_NAME))
         server.add_generic_rpc_handlers((self._calls.handlers(), *reflection.handlers()))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -112,6 +109,7 @@ class GrpcDoor:
             ("grpc.max_receive_message_length", limit_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", _MOST_STREAMS),
+            ("grpc.server_handshake_timeout_ms", _ms(self._service.settings.request_timeout)),
             ("grpc.max_connection_age_ms", _ms(settings.connection_age)),
             ("grpc.max_connection_age_grace_ms", _ms(settings.connection_age_grace)),
             ("grpc.keepalive_time_ms", _ms(settings.ping_every)),

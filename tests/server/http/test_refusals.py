@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -320,7 +320,7 @@ async def test_a_body_beyond_the_limit_is_413(client: httpx.AsyncClient, service
     limit = service.settings.request_limit_bytes
     body = b'{"type": "a", "payload": {"x": "' + b"y" * limit + b'"}}'
 
-    async def chunks() -> Any:
+    async def chunks() -> AsyncIterator[bytes]:
         for start in range(0, len(body), 1 << 20):
             yield body[start : start + (1 << 20)]
 

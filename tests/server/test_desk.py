@@ -29,7 +29,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
 def poll(service: Service, n: int = 1, **asked: Any) -> asyncio.Task[list[Lease]]:
     async def lease() -> list[Lease]:
         worker = asked.pop("worker", f"worker-{n}")
-        return (await service.lease(ANYBODY, worker=worker, **({"wait": 30} | asked))).leases
+        return (await service.lease(ANYBODY, worker=worker, **{"wait": 30, **asked})).leases
 
     return asyncio.create_task(lease())
 

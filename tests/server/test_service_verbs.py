@@ -347,7 +347,7 @@ async def test_a_paused_queue_gives_nothing_until_it_is_resumed(
 )
 async def test_a_poll_is_checked(service: Service, asked: dict[str, Any], option: str) -> None:
     with pytest.raises(InvalidOption) as refused:
-        await service.lease(ANYBODY, **({"worker": "w"} | asked))
+        await service.lease(ANYBODY, **{"worker": "w", **asked})
 
     assert refused.value.option == option
 

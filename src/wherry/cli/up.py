@@ -12,7 +12,7 @@ import shlex
 import shutil
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -147,7 +147,7 @@ def _serving(
     """Return what opens a server in the worker's loop."""
 
     @asynccontextmanager
-    async def serving() -> AsyncIterator[None]:
+    async def serving() -> AsyncGenerator[None, None]:
         from wherry.server.run import Server
 
         async with Server(app, settings) as server:

@@ -49,7 +49,7 @@ async def deal(transport: Transport, waiters: Sequence[Waiter]) -> None:
 async def _lease(
     transport: Transport, queue: str, types: tuple[str, ...] | None, waiters: Sequence[Waiter]
 ) -> None:
-    left = [waiter for waiter in waiters if waiter.wants and not waiter.is_gone]
+    left: list[Waiter] = [each for each in waiters if each.wants and not each.is_gone]
     while left:
         asked = min(sum(waiter.wants for waiter in left), LeaseForPollers.MOST_AT_ONCE)
         pollers = tuple(waiter.asks() for waiter in left)
@@ -59,7 +59,7 @@ async def _lease(
             waiter.leases += leases
             count += len(leases)
         # Only if it was the statement's own bound that left somebody out.
-        left = [waiter for waiter in left if waiter.wants and not waiter.is_gone]
+        left = [each for each in left if each.wants and not each.is_gone]
         if count < asked:
             return
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -51,7 +51,7 @@ class Running:
 @asynccontextmanager
 async def running_service(
     app: App, settings: ServerSettings | None = None, *, instance: str | None = None
-) -> AsyncIterator[Running]:
+) -> AsyncGenerator[Running, None]:
     """Run a service on the App's database; at the end it gives back what it could not deliver.
 
     The database may be away: then it is served as soon as it is there. *instance* is a UUID.

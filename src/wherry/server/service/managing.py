@@ -206,7 +206,7 @@ class Managing(Base):
         wrong = next((state for state in states if state not in verb.states), None)
         if wrong is not None:
             raise InvalidOption("state", wrong, f"choose among {', '.join(verb.states)}")
-        narrowed = {"state": states} | given
+        narrowed: dict[str, Any] = {"state": states, **given}
         most = self.settings.batch_limit
         check_integer(limit, option="limit", least=1, most=most)
         page = await self.app.alist_tasks(limit=limit, after=after, **narrowed)

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import grpc
-from grpc_reflection.v1alpha import reflection_pb2
-from grpc_reflection.v1alpha._async import ReflectionServicer
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from wherry.server.grpc.calls import Calls, Context
 from wherry.server.grpc.refusals import refusal_of
@@ -24,7 +23,9 @@ class Reflection:
 
     def __init__(self, calls: Calls, *, services: tuple[str, ...]) -> None:
         self._calls = calls
-        self._servicer: Any = ReflectionServicer(services)
+        # Its types know only the blocking one.
+        module: Any = reflection
+        self._servicer: Any = module.aio.ReflectionServicer(services)
 
     def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
         """Return what gRPC needs to find it, by both of its names."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -191,3 +192,42 @@ async def test_who_waits_behind_a_long_transaction_still_gets_what_it_commits(
 
         [lease] = await asyncio.wait_for(waiting, timeout=4)
     assert lease.id == task.id
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_no_task_of_an_abandoned_poll_waits_for_its_lease(
+    running: Running, app: wherry.App, seed: int
+) -> None:
+    """Polls are given up at any moment; every lease lasts longer than the test."""
+    dice = random.Random(seed)
+    done: list[int] = []
+    tasks = 300
+
+    async def work(name: str) -> None:
+        while len(done) < tasks:
+            asked: dict[str, Any] = {"max_tasks": dice.randint(1, 4), "lease_for": 600}
+            asked |= {"wait": dice.choice([0, 0.01, 1]), "queues": dice.choice([["q"], ["*"]])}
+            polling = poll(running.service, worker=name, **asked)
+            if dice.random() < 0.6:
+                await asyncio.wait([polling], timeout=dice.random() * 0.01)
+                polling.cancel()
+            await asyncio.wait([polling])
+            if polling.cancelled():
+                continue
+            for lease in polling.result():
+                assert await app.acomplete(lease) == "done"
+                done.append(lease.id)
+
+    async def feed() -> None:
+        for _ in range(tasks // 10):
+            await app.aenqueue_many([{"type": "t", "queue": "q"}] * 10)
+            await asyncio.sleep(dice.random() * 0.02)
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        group.create_task(feed())
+        for n in range(20):
+            group.create_task(work(f"w{n}"))
+
+    assert sorted(done) == sorted(set(done))
+    page = await app.alist_tasks(limit=1000)
+    assert {(task.state, task.attempts) for task in page.tasks} == {("succeeded", 1)}

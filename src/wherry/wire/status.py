@@ -121,8 +121,12 @@ def write_status(
 
 
 def write_problem(*, reason: str, message: str, field: str | None = None) -> tasks_pb2.Problem:
-    """Return what was wrong with one item of a batch."""
-    return tasks_pb2.Problem(reason=reason, message=message, field=field or "")
+    """Return what was wrong with one item of a batch; cut, since a batch may have a thousand."""
+    return tasks_pb2.Problem(
+        reason=reason,
+        message=_cut(message, _MESSAGE_LIMIT_BYTES),
+        field=_cut(field or "", _FIELD_LIMIT_BYTES),
+    )
 
 
 def read_problem(problem: tasks_pb2.Problem) -> errors.WherryError:

@@ -303,3 +303,14 @@ async def test_a_poll_that_makes_no_sense_is_refused_by_its_field(
 
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert details(caught.value)["BadRequest"].field_violations[0].field == field
+
+
+@pytest.mark.parametrize("field", ["queues", "types"])
+async def test_more_names_than_a_batch_may_have_are_refused(stub: Stub, field: str) -> None:
+    names = [f"n{n}" for n in range(1001)]
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await leasing(stub, **{field: names})
+
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert f"1,001 {field} in one call" in (caught.value.details() or "")

@@ -69,6 +69,27 @@ async def test_a_bad_payload_is_refused_by_its_path(stub: Stub) -> None:
     assert details(caught.value)["ErrorInfo"].reason == "INVALID_PAYLOAD"
 
 
+@pytest.mark.parametrize("letter", ["x", "☃", "😀", "\\u0000"])
+async def test_an_error_that_is_long_reaches_the_caller_whole(stub: Stub, letter: str) -> None:
+    deep = f'{{"{letter * 3000}": {{"{letter * 3000}": 1e999}}}}'
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stub.Enqueue(tasks_pb2.EnqueueRequest(type="a", payload=deep))
+
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert details(caught.value)["ErrorInfo"].reason == "INVALID_PAYLOAD"
+
+
+async def test_a_batch_of_nothing_but_long_errors_is_answered(stub: Stub) -> None:
+    bad = tasks_pb2.EnqueueRequest(type="a", payload=f'{{"{"☃" * 4000}": 1e999}}')
+
+    batch = tasks_pb2.EnqueueBatchRequest(tasks=[bad] * 1000)
+    response = await stub.EnqueueBatch(batch)
+
+    assert {result.problem.reason for result in response.results} == {"INVALID_PAYLOAD"}
+    assert response.ByteSize() < 4 * 1024 * 1024
+
+
 async def test_a_bad_task_of_a_batch_spoils_no_other(stub: Stub) -> None:
     request = tasks_pb2.EnqueueBatchRequest(
         tasks=[

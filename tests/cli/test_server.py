@@ -14,12 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
+import psycopg
 import pytest
 
 from tests.cli.conftest import Answer, Running
 from tests.facts import wait_for
 from wherry import App
-from wherry.wire.v1 import leases_pb2, task_queue_pb2_grpc
+from wherry.wire.v1 import leases_pb2, task_queue_pb2_grpc, tasks_pb2
 
 Start = Callable[..., Running]
 Cli = Callable[..., Answer]
@@ -118,6 +119,34 @@ def test_an_idle_stream_does_not_hold_up_the_end(served: Callable[..., Served]) 
 
         assert server.running.end() == 0
         assert time.monotonic() - begun < 5
+
+
+def test_a_database_that_stands_still_does_not_hold_up_the_end(
+    served: Callable[..., Served], dsn: str, sql: Sql
+) -> None:
+    server = served()
+    with (
+        psycopg.connect(dsn, connect_timeout=10) as holder,
+        grpc.insecure_channel(server.grpc) as channel,
+    ):
+        holder.execute("lock table wherry.live, wherry.lease, wherry.worker in exclusive mode")
+        stub = task_queue_pb2_grpc.TaskQueueStub(channel)
+        stored = stub.Enqueue.future(tasks_pb2.EnqueueRequest(type="t"), timeout=60)
+        polled = stub.Lease.future(leases_pb2.LeaseRequest(worker_id="w"), timeout=60)
+        waiting = (
+            "select count(*) >= 2 from pg_stat_activity"
+            " where datname = current_database() and wait_event_type = 'Lock'"
+        )
+        wait_for(lambda: sql(waiting)[0][0], seconds=20, what="calls wait for the lock")
+
+        server.running.signal(signal.SIGTERM)
+        begun = time.monotonic()
+
+        assert server.running.end() == 0, server.running.err
+        assert time.monotonic() - begun < 5
+        assert stored.exception(timeout=1) is not None
+        assert polled.done()
+    assert "Traceback" not in server.running.err
 
 
 def test_without_a_database_there_is_no_server(started: Start) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator, Callable
 
 import httpx
@@ -11,6 +12,9 @@ import wherry
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.http import HttpDoor, HttpSettings
 from wherry.server.service import Service
+
+# The example for curl needs curl.
+collect_ignore = [] if shutil.which("curl") else ["test_curl.py"]
 
 
 @pytest.fixture

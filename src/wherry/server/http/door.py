@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
+from wherry.config import DEFAULT_HTTP_ADDRESS
 from wherry.errors import ConfigError
 from wherry.server.http.app import HttpApp
 from wherry.server.http.health import Health
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
     from wherry.server.service import Service
 
-DEFAULT_ADDRESS: Final = "127.0.0.1:7480"
 _BACKLOG: Final = 1024
 _KEEP_ALIVE_SECONDS: Final = 75
 # What uvicorn itself needs to end, beside the grace that calls get.
@@ -40,7 +40,7 @@ class HttpSettings:
     the prefix that a proxy takes off before it passes a request on.
     """
 
-    address: str = DEFAULT_ADDRESS
+    address: str = DEFAULT_HTTP_ADDRESS
     tls: Files | None = None
     is_open: bool = False
     hosts: tuple[str, ...] = ()

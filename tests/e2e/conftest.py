@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.servers import Fleet, Notes
 from tests.embedded.support import wait_until_stopped
 
 
@@ -28,3 +29,16 @@ def wherry_home(lasting_wherry_home: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.delenv("WHERRY_DSN", raising=False)
     yield lasting_wherry_home
     wait_until_stopped(lasting_wherry_home / "postgres")
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """Servers, and workers that have only a server."""
+    with Fleet(tmp_path) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def notes(dsn: str) -> Notes:
+    """Where the handlers of remote workers write down that they began."""
+    return Notes(dsn)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.servers import Fleet, Notes
+
 ROOT = Path(__file__).resolve().parents[2]
 StartWorker = Callable[..., "subprocess.Popen[str]"]
 
@@ -44,3 +46,16 @@ def start_worker(dsn: str, effects: Path) -> Iterator[StartWorker]:
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """Servers, and workers that have only a server."""
+    with Fleet(tmp_path) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def notes(dsn: str) -> Notes:
+    """Where the handlers of remote workers write down that they began."""
+    return Notes(dsn)

@@ -6,6 +6,7 @@ is told what to install.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -46,6 +47,9 @@ def grpc_door(
     service: Service, authenticator: Authenticator, polls: Polls, *, address: Address
 ) -> Door:
     """Return the gRPC door, not started yet. Raises ConfigError."""
+    # gRPC writes to stderr by itself, past every log, of each stranger whose handshake fails. It
+    # reads this when it is imported first; whoever wants those lines sets it.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         from wherry.server.grpc import GrpcDoor, GrpcSettings, TLSFiles
     except ImportError as error:

@@ -79,8 +79,12 @@ async def test_a_port_that_is_taken_is_an_error(
         service, authenticator, Polls(), GrpcSettings(address=f"127.0.0.1:{door.port}")
     )
 
-    with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{door.port} for gRPC"):
+    with pytest.raises(ConfigError) as caught:
         await second.start()
+
+    assert str(caught.value) == (
+        f"cannot listen on 127.0.0.1:{door.port} for gRPC: Address already in use"
+    )
 
 
 async def test_an_address_of_another_machine_is_an_error(
@@ -88,7 +92,16 @@ async def test_an_address_of_another_machine_is_an_error(
 ) -> None:
     door = GrpcDoor(service, authenticator, Polls(), GrpcSettings(address="192.0.2.1:0"))
 
-    with pytest.raises(ConfigError, match="cannot listen on 192.0.2.1:0 for gRPC"):
+    with pytest.raises(ConfigError, match="192.0.2.1:0 for gRPC: Cannot assign requested address"):
+        await door.start()
+
+
+async def test_a_name_that_nobody_knows_is_an_error(
+    service: Service, authenticator: Authenticator
+) -> None:
+    door = GrpcDoor(service, authenticator, Polls(), GrpcSettings(address="nowhere.invalid:0"))
+
+    with pytest.raises(ConfigError, match="cannot listen on nowhere.invalid:0 for gRPC: "):
         await door.start()
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from wherry.config import DEFAULT_GRPC_ADDRESS
 from wherry.errors import ConfigError
+from wherry.server.addresses import parse_address
 from wherry.server.grpc.calls import SERVICE, Calls
 from wherry.server.grpc.certificates import Certificates, TLSFiles
 from wherry.server.grpc.reflecting import Reflection
@@ -123,8 +124,21 @@ def _ms(length: timedelta) -> int:
     return int(length.total_seconds() * 1000)
 
 
-def _cannot_listen(address: str) -> str:
-    return (
-        f"cannot listen on {address} for gRPC: another program may have this port, or the host is"
-        " none of this machine's addresses"
-    )
+def _cannot_listen(text: str) -> str:
+    return f"cannot listen on {text} for gRPC: {_why_not(text)}"
+
+
+def _why_not(text: str) -> str:
+    """Say what the system says to somebody who tries; gRPC keeps it to itself."""
+    address = parse_address(text)
+    try:
+        found = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, kind, protocol, _, sockaddr in found:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(sockaddr)
+    except OSError as error:
+        return error.strerror or str(error)
+    return "it was taken for a moment: try again"

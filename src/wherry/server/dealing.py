@@ -12,11 +12,16 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from wherry.commands.leases import LeaseForPollers
 from wherry.commands.queues import ListReadyOf, ListReadyQueues
 from wherry.server.waiters import Waiter
 from wherry.transport.base import Transport
+
+# A statement takes the longer the more polls it is for, and mostly there is one task: so at first
+# it is for those who came first, and only if there was enough for all of them for more.
+_FIRST_POLLERS: Final = 100
 
 
 @dataclass(slots=True)
@@ -50,15 +55,18 @@ async def _lease(
     transport: Transport, queue: str, types: tuple[str, ...] | None, waiters: Sequence[Waiter]
 ) -> None:
     left: list[Waiter] = [each for each in waiters if each.wants and not each.is_gone]
+    size = _FIRST_POLLERS
     while left:
-        asked = min(sum(waiter.wants for waiter in left), LeaseForPollers.MOST_AT_ONCE)
-        pollers = tuple(waiter.asks() for waiter in left)
+        part = left[:size]
+        size *= 4
+        asked = min(sum(waiter.wants for waiter in part), LeaseForPollers.MOST_AT_ONCE)
+        pollers = tuple(waiter.asks() for waiter in part)
         dealt = await transport.call(LeaseForPollers(queue, types, pollers))
         count = 0
-        for waiter, leases in zip(left, dealt, strict=True):
+        for waiter, leases in zip(part, dealt, strict=True):
             waiter.leases += leases
             count += len(leases)
-        # Only if it was the statement's own bound that left somebody out.
+        # There may be more for those who were left out, or who want more than one statement gives.
         left = [each for each in left if each.wants and not each.is_gone]
         if count < asked:
             return

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Final
 
 from wherry.commands.maintenance import PromoteTasks
-from wherry.commands.workers import LeaveWorker
+from wherry.commands.workers import EVERY_QUEUE, LeaveWorker
 from wherry.domain.lease import Lease, LeaseRef
 from wherry.domain.worker import Directive
 from wherry.errors import Unavailable, WherryError
@@ -62,7 +63,9 @@ class Desk:
         self._leasing = leasing
         self._keeping = keeping
         self._instance = instance
+        # In the order in which they came; and once more by what they wait for.
         self._waiters: dict[Waiter, None] = {}
+        self._by_mark: defaultdict[str, dict[Waiter, None]] = defaultdict(dict)
         # What was looked for and not there, while everything that comes is heard of.
         self._quiet: set[Sought] = set()
         self._some = asyncio.Event()
@@ -121,7 +124,7 @@ class Desk:
 
     async def _wait(self, waiter: Waiter) -> list[Lease]:
         poll = waiter.poll
-        self._waiters[waiter] = None
+        self._enter(waiter)
         loop = asyncio.get_running_loop()
         latest = poll.wait_seconds + _ANSWER_WITHIN_SECONDS
         timers = [loop.call_later(latest, self._give_up, waiter)]
@@ -142,7 +145,7 @@ class Desk:
         finally:
             for timer in timers:
                 timer.cancel()
-            self._waiters.pop(waiter, None)
+            self._leave(waiter)
         if leases and poll.confirm_seconds is not None:
             self._returns.expect(
                 leases, within=poll.confirm_seconds, lease_seconds=poll.lease_seconds
@@ -165,6 +168,18 @@ class Desk:
     def is_quiet(self, queues: tuple[str, ...], types: tuple[str, ...] | None = None) -> bool:
         """Whether a poll for these waits without a look: it is known that nothing is there."""
         return (queues, types) in self._quiet
+
+    def _enter(self, waiter: Waiter) -> None:
+        self._waiters[waiter] = None
+        for mark in waiter.poll.marks:
+            self._by_mark[mark][waiter] = None
+
+    def _leave(self, waiter: Waiter) -> None:
+        self._waiters.pop(waiter, None)
+        for mark in waiter.poll.marks:
+            self._by_mark[mark].pop(waiter, None)
+            if not self._by_mark[mark]:
+                del self._by_mark[mark]
 
     async def give_back(self, leases: Sequence[Lease]) -> None:
         """Release leases that could not be delivered, at once."""
@@ -322,9 +337,9 @@ class Desk:
             for sought in self._quiet
             if ALL_QUEUES not in sought[0] and found.isdisjoint(sought[0])
         }
-        self._feed(
-            w for w in self._waiters if w.poll.every_queue or not found.isdisjoint(w.poll.queues)
-        )
+        for mark in (*found, EVERY_QUEUE):
+            if mark in self._by_mark:
+                self._feed(self._by_mark[mark])
 
     def _feed(self, waiters: Iterable[Waiter]) -> None:
         for waiter in waiters:

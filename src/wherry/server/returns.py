@@ -12,12 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 from time import monotonic
 from typing import Final
 
 from wherry.commands.leases import GiveBackTasks, ReleaseUnconfirmed
 from wherry.domain.lease import Fence, Lease, LeaseRef
 from wherry.domain.outcome import GivenBack
+from wherry.errors import Unavailable
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line
 from wherry.transport.patience import Patience
@@ -35,8 +37,11 @@ class Returns:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._undelivered: list[Lease] = []
-        # By fence: when it goes back, the lease, and for how long it was leased.
-        self._unconfirmed: dict[Fence, tuple[float, Lease, float]] = {}
+        # By fence: the lease, and for how long it was leased.
+        self._unconfirmed: dict[Fence, tuple[Lease, float]] = {}
+        # When which of them goes back, the next one first. Those that were confirmed stay until
+        # their time comes, since most are.
+        self._due: list[tuple[float, Fence]] = []
         self._news = asyncio.Event()
         self._nothing = asyncio.Event()
         self._nothing.set()
@@ -53,9 +58,11 @@ class Returns:
     def expect(self, leases: Iterable[Lease], *, within: float, lease_seconds: float) -> None:
         """Have leases given back unless somebody confirms them in time."""
         due_at = monotonic() + within
+        if not self._due or due_at < self._due[0][0]:
+            self._news.set()
         for lease in leases:
-            self._unconfirmed[lease.fence] = (due_at, lease, lease_seconds)
-        self._news.set()
+            self._unconfirmed[lease.fence] = (lease, lease_seconds)
+            heappush(self._due, (due_at, lease.fence))
 
     def confirm(self, leases: Iterable[LeaseRef]) -> None:
         """Somebody has these leases: they said so."""
@@ -88,11 +95,11 @@ class Returns:
                 await self._pause()
 
     async def _pause(self) -> None:
-        next_at = min((due_at for due_at, _, _ in self._unconfirmed.values()), default=None)
+        seconds = None
+        if self._due:
+            seconds = max(0.0, self._due[0][0] - monotonic()) + _GATHER_SECONDS
         try:
-            async with asyncio.timeout(
-                None if next_at is None else max(0.0, next_at - monotonic()) + _GATHER_SECONDS
-            ):
+            async with asyncio.timeout(seconds):
                 await self._news.wait()
         except TimeoutError:
             return
@@ -113,19 +120,26 @@ class Returns:
 
     async def _release_unconfirmed(self) -> None:
         now = monotonic()
-        due = [
-            (lease, seconds)
-            for due_at, lease, seconds in self._unconfirmed.values()
-            if due_at <= now
-        ]
+        due: list[tuple[Lease, float]] = []
+        while self._due and self._due[0][0] <= now:
+            _, fence = heappop(self._due)
+            if fence in self._unconfirmed:
+                due.append(self._unconfirmed[fence])
         for start in range(0, len(due), _BATCH):
             # Those that were confirmed while the statement before was under way stay.
             part = [
-                each for each in due[start : start + _BATCH] if each[0].fence in self._unconfirmed
+                (lease, seconds)
+                for lease, seconds in due[start : start + _BATCH]
+                if lease.fence in self._unconfirmed
             ]
             if not part:
                 continue
-            leases, seconds = zip(*part, strict=True)
-            await self._transport.call(ReleaseUnconfirmed(leases, seconds))
+            leases, lasting = zip(*part, strict=True)
+            try:
+                await self._transport.call(ReleaseUnconfirmed(leases, lasting))
+            except Unavailable:
+                for lease, _ in due[start:]:
+                    heappush(self._due, (now, lease.fence))
+                raise
             self.confirm(leases)
             log.info("given back if unconfirmed: %d tasks", len(part))

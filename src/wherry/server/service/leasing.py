@@ -86,8 +86,9 @@ class Leasing(Base):
             self.desk.seen(caller, check_name(worker, option="worker"))
         read = [_readable(caller, text, n) for n, text in enumerate(leases)]
         refs = [lease for lease in read if isinstance(lease, LeaseRef)]
-        found = await self.app.acarry(HeartbeatLeases(tuple(refs), seconds)) if refs else []
+        # Whoever beats has them, whatever the database says.
         self.desk.confirm(refs)
+        found = await self.app.acarry(HeartbeatLeases(tuple(refs), seconds)) if refs else []
         answers = iter(found)
         beats = [
             Beat(lease) if isinstance(lease, WherryError) else _beat(lease, next(answers))

@@ -29,15 +29,26 @@ async def served(dsn: str, *, port: int = 0) -> AsyncIterator[str]:
             await authenticator.aclose()
 
 
-@pytest.fixture(params=["direct", "grpc"])
-async def app(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[wherry.App]:
-    """An App that reaches the test's database in one of the two ways."""
-    if request.param == "direct":
-        async with wherry.App(dsn) as made:
-            yield made
-        return
-    async with served(dsn) as address, wherry.App(address) as made:
+@pytest.fixture
+async def address(dsn: str) -> AsyncIterator[str]:
+    """The address of a server for the test's database."""
+    async with served(dsn) as made:
         yield made
+
+
+@pytest.fixture
+async def remote(address: str) -> AsyncIterator[wherry.App]:
+    """An App that has only a server."""
+    async with wherry.App(address) as made:
+        yield made
+
+
+@pytest.fixture(params=["direct", "grpc"])
+def app(request: pytest.FixtureRequest) -> wherry.App:
+    """An App that reaches the test's database in one of the two ways."""
+    chosen = {"direct": "database", "grpc": "remote"}[request.param]
+    made: wherry.App = request.getfixturevalue(chosen)
+    return made
 
 
 @pytest.fixture

@@ -224,9 +224,10 @@ def _read_attempt(message: pb.Attempt) -> Attempt:
         started_at=instants.get("started_at"),
         ended_at=instants["ended_at"],
         retry_at=instants.get("retry_at"),
+        # An attempt that was lost has none of these; the error of any other has a type.
         error_type=message.error_type or None,
-        message=message.message or None,
-        traceback=message.traceback or None,
+        message=message.message if message.error_type else None,
+        traceback=message.traceback if message.error_type else None,
     )
 
 

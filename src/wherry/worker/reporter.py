@@ -85,9 +85,7 @@ class Reporter:
                 if not is_trouble(error):
                     raise
                 if patience.may_complain():
-                    log.warning(
-                        "%d outcomes are kept until the database takes them: %s", len(self), error
-                    )
+                    log.warning("%d outcomes are kept until they can be told: %s", len(self), error)
                 await asyncio.sleep(patience.next_pause())
 
     async def _flush(self) -> None:

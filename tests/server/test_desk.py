@@ -13,9 +13,10 @@ import pytest
 import wherry
 from tests.facts import await_for
 from tests.server.statements import Sent, count_statements
+from wherry.config import ServerSettings
 from wherry.domain.lease import Lease
 from wherry.server.caller import ANYBODY
-from wherry.server.running import Running
+from wherry.server.running import Running, running_service
 from wherry.server.service import Service
 
 LEASE = "leases/lease_for_pollers"
@@ -288,3 +289,56 @@ def _waits_for_lock(observer: psycopg.Connection[Any]) -> bool:
             " where datname = current_database() and wait_event_type = 'Lock'"
         ).fetchone()
     return bool(row and row[0])
+
+
+async def test_without_notifications_a_look_every_second_finds_what_comes(
+    app: wherry.App,
+) -> None:
+    async with running_service(app, ServerSettings(listen=False)) as running:
+        named, every = poll(running.service, 1), poll(running.service, 2, queues=["*"])
+        await await_for(lambda: running.desk.waiting == 2)
+
+        await app.aenqueue("t")
+        await app.aenqueue("t", queue="other")
+
+        leases = await asyncio.wait_for(asyncio.gather(named, every), timeout=5)
+    assert [len(each) for each in leases] == [1, 1]
+
+
+async def test_more_polls_than_one_statement_serves_are_served_in_their_order(
+    running: Running, app: wherry.App, sent: Sent
+) -> None:
+    polls = [poll(running.service, n) for n in range(250)]
+    await settled(running, waiting=250)
+    sent.clear()
+
+    await app.aenqueue_many([{"type": "t"}] * 120)
+
+    await asyncio.gather(*polls[:120])
+    assert sum(each.done() for each in polls) == 120
+    assert sent.count(LEASE) == 2
+    await end(polls[120:])
+
+
+async def test_a_released_task_wakes_who_waits(running: Running, app: wherry.App) -> None:
+    await app.aenqueue("t")
+    [lease] = await poll(running.service, 1)
+    waiting = poll(running.service, 2)
+    await settled(running, waiting=1)
+
+    await app.arelease(lease)
+
+    [again] = await asyncio.wait_for(waiting, timeout=3)
+    assert again.id == lease.id
+
+
+async def test_at_most_so_many_tasks_on_their_last_attempt(
+    running: Running, app: wherry.App
+) -> None:
+    await app.aenqueue_many([{"type": "t", "max_attempts": 1}] * 3 + [{"type": "t"}] * 2)
+
+    none = await poll(running.service, 1, max_tasks=5, max_last=0, wait=0)
+    one = await poll(running.service, 2, max_tasks=5, max_last=1, wait=0)
+
+    assert [lease.max_attempts for lease in none] == [20, 20]
+    assert [lease.max_attempts for lease in one] == [1]

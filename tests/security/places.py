@@ -1,0 +1,95 @@
+"""What the calls of these tests are about: tasks in a queue, and tokens that fit or do not."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+import wherry
+from wherry.commands.tokens import CreateToken
+from wherry.domain.token import Token, draw_token
+from wherry.wire.lease_token import write_lease_token
+
+_numbers = itertools.count(1)
+
+MINE, OTHER = "mine", "other"
+# Nobody who may not read the queue OTHER may be told anything that holds this.
+HUSH = "hush"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A queue with one task of each kind."""
+
+    queue: str
+    ready: int
+    key: str
+    leased: int
+    lease: str
+    ended: int
+
+
+async def place(app: wherry.App, queue: str) -> Place:
+    """Fill a queue; all that is in there holds the word HUSH."""
+    n = next(_numbers)
+    words: dict[str, Any] = {"queue": queue, "tags": [f"{HUSH}-tag"], "headers": {HUSH: HUSH}}
+    payload = {HUSH: f"{HUSH}-payload"}
+    kind = f"{HUSH}.{n}"
+    leases: list[wherry.Lease] = []
+    for _ in range(2):
+        await app.aenqueue(f"{kind}.work", payload, **words)
+        leases += await app.alease(worker=f"{HUSH}-w", queues=[queue], types=[f"{kind}.work"])
+    await app.acomplete(leases[1])
+    key = f"{HUSH}-{n}"
+    ready = (await app.aenqueue(kind, payload, key=key, **words)).id
+    return Place(queue, ready, key, leases[0].id, write_lease_token(leases[0]), leases[1].id)
+
+
+async def create(
+    app: wherry.App,
+    *rights: str,
+    queues: tuple[str, ...] = ("*",),
+    name: str | None = None,
+    lasts_seconds: float | None = None,
+) -> Token:
+    """Return a token that was stored."""
+    token = draw_token()
+    command = CreateToken(
+        id=token.id,
+        name=name or f"t-{token.id}",
+        hash=token.hash,
+        rights=rights,
+        queues=queues,
+        created_by="me",
+        lasts_seconds=lasts_seconds,
+    )
+    assert await app.acarry(command) is not None
+    return token
+
+
+def bearer(token: Token) -> str:
+    """Return what its holder shows."""
+    return f"Bearer {token.reveal()}"
+
+
+def dump(connection: psycopg.Connection[Any], *, but: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """Return every row of every table, but for *but*, and for when a token was used last."""
+    names = connection.execute(
+        "select relname from pg_class where relnamespace = 'wherry'::regnamespace"
+        " and relkind in ('r', 'p') and not relispartition order by relname"
+    ).fetchall()
+    found: dict[str, list[str]] = {}
+    for (name,) in names:
+        if name in but:
+            continue
+        query = sql.SQL(
+            "select (to_jsonb(t) - 'last_used_at')::text from wherry.{} t order by 1"
+        ).format(sql.Identifier(name))
+        found[name] = [row[0] for row in connection.execute(query)]
+    assert "live" in found
+    assert "audit" in found
+    return found

@@ -1,0 +1,81 @@
+"""What each rpc needs, as the design says it: written by hand, so that no code vouches for itself.
+
+An rpc that is not in here fails test_enumeration.py. `elsewhere` is what a caller hears who has the
+right, but for another queue: that it is denied; that there is no such task, where a "denied" would
+tell that there is one; an answer item by item; or an answer with nothing of the other queue in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tests.security.places import Place
+
+Elsewhere = Literal["denied", "not found", "each item denied", "each item unknown", "nothing of it"]
+
+
+@dataclass(frozen=True)
+class Need:
+    """The right that an rpc needs, and fields that succeed with it."""
+
+    right: str | None
+    fields: Callable[[Place], Mapping[str, Any]]
+    elsewhere: Elsewhere
+    # What is about all queues at once.
+    needs_star: bool = False
+    # What a caller hears who has other rights, but not this.
+    without: Elsewhere = "denied"
+
+
+def _selection(place: Place, **more: Any) -> Mapping[str, Any]:
+    return {"selection": {"filter": {"queue": place.queue}}, "reason": "why", **more}
+
+
+NEEDS: Mapping[str, Need] = {
+    "Enqueue": Need("enqueue", lambda p: {"queue": p.queue, "type": "t"}, "denied"),
+    "EnqueueBatch": Need(
+        "enqueue",
+        lambda p: {"tasks": [{"queue": p.queue, "type": "t"}] * 2},
+        "each item denied",
+        without="each item denied",
+    ),
+    "Lease": Need("work", lambda p: {"worker_id": "w", "queues": [p.queue]}, "denied"),
+    "Heartbeat": Need(
+        "work",
+        lambda p: {"leases": [p.lease], "worker_id": "w"},
+        "each item denied",
+    ),
+    "Complete": Need("work", lambda p: {"lease": p.lease}, "denied"),
+    "Fail": Need("work", lambda p: {"lease": p.lease, "error": {"type": "E"}}, "denied"),
+    "Snooze": Need("work", lambda p: {"lease": p.lease, "delay": "3s"}, "denied"),
+    "Release": Need("work", lambda p: {"lease": p.lease}, "denied"),
+    "Report": Need(
+        "work",
+        lambda p: {"outcomes": [{"lease": p.lease, "complete": {}}]},
+        "each item denied",
+        without="each item denied",
+    ),
+    "GetTask": Need("read", lambda p: {"id": p.ready}, "not found"),
+    "ListTasks": Need("read", lambda p: {"filter": {"queue": p.queue}}, "denied"),
+    "CancelTask": Need("admin", lambda p: {"id": p.ready, "reason": "why"}, "not found"),
+    "RequeueTask": Need("admin", lambda p: {"id": p.ended, "reason": "why"}, "not found"),
+    "CancelTasks": Need("admin", _selection, "denied"),
+    "RequeueTasks": Need("admin", _selection, "denied"),
+    "PurgeTasks": Need("admin", _selection, "denied"),
+    "ListQueues": Need("read", lambda _: {}, "nothing of it"),
+    "PauseQueue": Need("admin", lambda p: {"queue": p.queue, "reason": "why"}, "denied"),
+    "ResumeQueue": Need("admin", lambda p: {"queue": p.queue, "reason": "why"}, "denied"),
+    "ListWorkers": Need("read", lambda _: {}, "nothing of it"),
+    "DirectWorkers": Need(
+        "admin",
+        lambda _: {"names": ["w"], "directive": "DIRECTIVE_DRAIN", "reason": "why"},
+        "denied",
+        needs_star=True,
+    ),
+    # A worker of this token's: nobody else can be meant.
+    "LeaveWorker": Need("work", lambda _: {"worker_id": "w"}, "nothing of it"),
+    # Everybody who was let in may know what they talk to.
+    "GetServer": Need(None, lambda _: {}, "nothing of it", without="nothing of it"),
+}

@@ -73,6 +73,8 @@ class HttpApp:
         self.authenticator = authenticator
         self.polls = polls
         self.health = health
+        # What goes on, also for callers that were given up.
+        self.working: set[asyncio.Task[Reply]] = set()
         self._is_open = is_open
         self._hosts = hosts
         described = document()
@@ -131,7 +133,8 @@ class HttpApp:
             )
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._is_open and scope["path"] not in ("/healthz", "/readyz"):
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if self._is_open and path not in ("/healthz", "/readyz"):
             check_origin(scope["method"], Headers(scope=scope), hosts=self._hosts)
         await self._router(scope, receive, send)
 
@@ -147,6 +150,22 @@ class HttpApp:
             problem_body(problem),
             problem_headers(problem),
         )
+
+    async def to_the_end(self, work: Coroutine[Any, Any, Reply]) -> Reply:
+        """Do *work*, and go on with it if the server gives its caller up.
+
+        A statement that is given up in the middle costs more than one whose answer nobody hears.
+        """
+        task = asyncio.create_task(work)
+        self.working.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Task[Reply]) -> None:
+        self.working.discard(task)
+        if not task.cancelled():
+            # Told to the caller, if there is one still.
+            task.exception()
 
     async def caller_of(self, scope: Scope, headers: Headers) -> Caller:
         """Return who asks. Raises Unauthenticated."""
@@ -203,7 +222,7 @@ class _Resource:
         if operation.waits:
             await self._wait(lambda: operation.call(call, asked), caller, receive, send)
         else:
-            await _send_reply(send, await operation.call(call, asked))
+            await _send_reply(send, await app.to_the_end(operation.call(call, asked)))
 
     async def _wait(
         self,

@@ -62,6 +62,7 @@ class HttpDoor:
         self._polls = polls
         self._settings = settings or HttpSettings()
         self._health = Health(service.app)
+        self._app: HttpApp | None = None
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.port = 0
@@ -70,7 +71,7 @@ class HttpDoor:
         """Listen; returns the port. Raises ConfigError if address or TLS files cannot serve."""
         settings = self._settings
         certificates = None if settings.tls is None else Certificates(settings.tls)
-        app = HttpApp(
+        self._app = app = HttpApp(
             self._service,
             authenticator=self._authenticator,
             polls=self._polls,
@@ -117,6 +118,8 @@ class HttpDoor:
         if not serving.done():
             serving.cancel()
         await asyncio.wait([serving], timeout=_LEAVE_WITHIN_SECONDS)
+        if self._app is not None and (working := list(self._app.working)):
+            await asyncio.wait(working, timeout=_LEAVE_WITHIN_SECONDS)
 
 
 class _Server(uvicorn.Server):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import UNSET, Raw, UnsetType
@@ -32,6 +32,8 @@ from wherry.wire.tasks import headers_of, read_page_token, write_page_token
 
 _PAGE_SIZE = 100
 _CHANGE_SIZE = 500
+# Of payloads and results in one page: a thousand tasks could have two gigabytes of them.
+_MOST_CHARACTERS = 16 * 1024 * 1024
 
 
 def text_of(raw: Raw) -> str:
@@ -240,8 +242,21 @@ async def list_tasks(call: Call, query: bodies.ListTasksQuery) -> Reply:
         limit=_PAGE_SIZE if query.page_size is None else query.page_size,
         after=read_page_token(query.page_token or ""),
     )
-    tasks = [_task(task) for task in page.tasks]
-    return Reply(bodies.ListTasksResponse(tasks=tasks, next_page_token=_next(page.after)))
+    shown = _fitting(page.tasks)
+    # What did not fit begins the next page.
+    after = page.after if len(shown) == len(page.tasks) else shown[-1].id
+    tasks = [_task(task) for task in shown]
+    return Reply(bodies.ListTasksResponse(tasks=tasks, next_page_token=_next(after)))
+
+
+def _fitting(tasks: Sequence[Task]) -> Sequence[Task]:
+    """Return as many tasks, from the first, as one page may hold: one at least."""
+    characters = 0
+    for n, task in enumerate(tasks):
+        characters += len(task.payload_text) + len(task.result_text or "")
+        if characters > _MOST_CHARACTERS and n:
+            return tasks[:n]
+    return tasks
 
 
 def _next(after: int | None) -> str | UnsetType:

@@ -15,7 +15,6 @@ import grpc
 import grpc.aio
 import httpx
 from google.protobuf import json_format
-from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from wherry.server.http.operations import OPERATIONS, PREFIX, Operation
@@ -61,7 +60,7 @@ class GrpcCalls:
         request = json_format.ParseDict(dict(fields), GetMessageClass(method.input_type)())
         call: Any = self.channel.unary_unary(
             f"/{SERVICE.full_name}/{rpc}",
-            request_serializer=Message.SerializeToString,
+            request_serializer=_serialized,
             response_deserializer=GetMessageClass(method.output_type).FromString,
         )
         metadata = [("authorization", value) for value in shown]
@@ -98,6 +97,10 @@ class HttpCalls:
 
 
 Calls = GrpcCalls | HttpCalls
+
+
+def _serialized(message: Any) -> bytes:
+    return bytes(message.SerializeToString())
 
 
 def said_of(found: httpx.Response) -> Said:

@@ -66,6 +66,11 @@ def _has(message: Message, field: str) -> bool:
     return message.HasField(field)
 
 
+def _text(message: Message, field: str) -> str | None:
+    """Return an optional text: one that is empty is not the same as none."""
+    return getattr(message, field) if message.HasField(field) else None
+
+
 def read_enqueue(
     request: pb.EnqueueRequest, *, index: int | None = None
 ) -> tuple[str, str, dict[str, Any]]:
@@ -132,14 +137,14 @@ def write_task(task: Task) -> pb.Task:
         priority=task.priority,
         attempts=task.attempts,
         max_attempts=task.max_attempts,
-        worker=task.worker or "",
+        worker=task.worker,
         key=task.key,
         tags=task.tags,
         headers=headers_of(task.headers_text),
         retry=write_stored_policy(task.retry_text),
         result=task.result_text,
-        reason=task.reason or "",
-        error=task.error or "",
+        reason=task.reason,
+        error=task.error,
         token=task.token,
         history=[_write_attempt(attempt) for attempt in task.history],
     )
@@ -173,9 +178,9 @@ def read_task(message: pb.Task) -> Task:
         created_at=instants["created_at"],
         started_at=instants.get("started_at"),
         finished_at=instants.get("finished_at"),
-        worker=message.worker or None,
+        worker=_text(message, "worker"),
         lease_expires_at=instants.get("lease_expires_at"),
-        key=message.key if message.HasField("key") else None,
+        key=_text(message, "key"),
         tags=tuple(message.tags),
         headers_text=headers_text(message.headers),
         retry_text=policy_text(message),
@@ -184,9 +189,9 @@ def read_task(message: pb.Task) -> Task:
             if message.HasField("timeout")
             else None
         ),
-        result_text=message.result if message.HasField("result") else None,
-        reason=message.reason or None,
-        error=message.error or None,
+        result_text=_text(message, "result"),
+        reason=_text(message, "reason"),
+        error=_text(message, "error"),
         cancel_requested_at=instants.get("cancel_requested_at"),
         history=tuple(_read_attempt(attempt) for attempt in message.history),
     )
@@ -197,11 +202,11 @@ def _write_attempt(attempt: Attempt) -> pb.Attempt:
         token=attempt.token,
         attempt=attempt.attempt,
         outcome=attempt.outcome,
-        worker=attempt.worker or "",
+        worker=attempt.worker,
         ended_at=write_instant(attempt.ended_at),
-        error_type=attempt.error_type or "",
-        message=attempt.message or "",
-        traceback=attempt.traceback or "",
+        error_type=attempt.error_type,
+        message=attempt.message,
+        traceback=attempt.traceback,
     )
     if attempt.started_at is not None:
         message.started_at.CopyFrom(write_instant(attempt.started_at))
@@ -220,14 +225,13 @@ def _read_attempt(message: pb.Attempt) -> Attempt:
         token=message.token,
         attempt=message.attempt,
         outcome=message.outcome,
-        worker=message.worker or None,
+        worker=_text(message, "worker"),
         started_at=instants.get("started_at"),
         ended_at=instants["ended_at"],
         retry_at=instants.get("retry_at"),
-        # An attempt that was lost has none of these; the error of any other has a type.
-        error_type=message.error_type or None,
-        message=message.message if message.error_type else None,
-        traceback=message.traceback if message.error_type else None,
+        error_type=_text(message, "error_type"),
+        message=_text(message, "message"),
+        traceback=_text(message, "traceback"),
     )
 
 

@@ -595,19 +595,34 @@ class Attempt(_message.Message):
         token: _builtins.int = ...,
         attempt: _builtins.int = ...,
         outcome: _builtins.str = ...,
-        worker: _builtins.str = ...,
+        worker: _builtins.str | None = ...,
         started_at: _timestamp_pb2.Timestamp | None = ...,
         ended_at: _timestamp_pb2.Timestamp | None = ...,
         retry_at: _timestamp_pb2.Timestamp | None = ...,
-        error_type: _builtins.str = ...,
-        message: _builtins.str = ...,
-        traceback: _builtins.str = ...,
+        error_type: _builtins.str | None = ...,
+        message: _builtins.str | None = ...,
+        traceback: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "retry_at", b"retry_at", "started_at", b"started_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error_type", b"_error_type", "_message", b"_message", "_traceback", b"_traceback", "_worker", b"_worker", "ended_at", b"ended_at", "error_type", b"error_type", "message", b"message", "retry_at", b"retry_at", "started_at", b"started_at", "traceback", b"traceback", "worker", b"worker"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "ended_at", b"ended_at", "error_type", b"error_type", "message", b"message", "outcome", b"outcome", "retry_at", b"retry_at", "started_at", b"started_at", "token", b"token", "traceback", b"traceback", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_type", b"_error_type", "_message", b"_message", "_traceback", b"_traceback", "_worker", b"_worker", "attempt", b"attempt", "ended_at", b"ended_at", "error_type", b"error_type", "message", b"message", "outcome", b"outcome", "retry_at", b"retry_at", "started_at", b"started_at", "token", b"token", "traceback", b"traceback", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__error_type: _TypeAlias = _typing.Literal["error_type"]  # noqa: Y015
+    _WhichOneofArgType__error_type: _TypeAlias = _typing.Literal["_error_type", b"_error_type"]  # noqa: Y015
+    _WhichOneofReturnType__message: _TypeAlias = _typing.Literal["message"]  # noqa: Y015
+    _WhichOneofArgType__message: _TypeAlias = _typing.Literal["_message", b"_message"]  # noqa: Y015
+    _WhichOneofReturnType__traceback: _TypeAlias = _typing.Literal["traceback"]  # noqa: Y015
+    _WhichOneofArgType__traceback: _TypeAlias = _typing.Literal["_traceback", b"_traceback"]  # noqa: Y015
+    _WhichOneofReturnType__worker: _TypeAlias = _typing.Literal["worker"]  # noqa: Y015
+    _WhichOneofArgType__worker: _TypeAlias = _typing.Literal["_worker", b"_worker"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__error_type) -> _WhichOneofReturnType__error_type | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__message) -> _WhichOneofReturnType__message | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__traceback) -> _WhichOneofReturnType__traceback | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__worker) -> _WhichOneofReturnType__worker | None: ...
 
 Global___Attempt: _TypeAlias = Attempt  # noqa: Y015
 
@@ -749,7 +764,7 @@ class Task(_message.Message):
         created_at: _timestamp_pb2.Timestamp | None = ...,
         started_at: _timestamp_pb2.Timestamp | None = ...,
         finished_at: _timestamp_pb2.Timestamp | None = ...,
-        worker: _builtins.str = ...,
+        worker: _builtins.str | None = ...,
         lease_expires_at: _timestamp_pb2.Timestamp | None = ...,
         key: _builtins.str | None = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
@@ -757,24 +772,36 @@ class Task(_message.Message):
         retry: Global___RetryPolicy | None = ...,
         timeout: _duration_pb2.Duration | None = ...,
         result: _builtins.str | None = ...,
-        reason: _builtins.str = ...,
-        error: _builtins.str = ...,
+        reason: _builtins.str | None = ...,
+        error: _builtins.str | None = ...,
         cancel_requested_at: _timestamp_pb2.Timestamp | None = ...,
         token: _builtins.int = ...,
         history: _abc.Iterable[Global___Attempt] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_result", b"_result", "cancel_requested_at", b"cancel_requested_at", "created_at", b"created_at", "finished_at", b"finished_at", "key", b"key", "lease_expires_at", b"lease_expires_at", "result", b"result", "retry", b"retry", "run_after", b"run_after", "started_at", b"started_at", "timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_key", b"_key", "_reason", b"_reason", "_result", b"_result", "_worker", b"_worker", "cancel_requested_at", b"cancel_requested_at", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "key", b"key", "lease_expires_at", b"lease_expires_at", "reason", b"reason", "result", b"result", "retry", b"retry", "run_after", b"run_after", "started_at", b"started_at", "timeout", b"timeout", "worker", b"worker"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_result", b"_result", "attempts", b"attempts", "cancel_requested_at", b"cancel_requested_at", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "headers", b"headers", "history", b"history", "id", b"id", "key", b"key", "lease_expires_at", b"lease_expires_at", "max_attempts", b"max_attempts", "payload", b"payload", "priority", b"priority", "queue", b"queue", "reason", b"reason", "result", b"result", "retry", b"retry", "run_after", b"run_after", "started_at", b"started_at", "state", b"state", "tags", b"tags", "timeout", b"timeout", "token", b"token", "type", b"type", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_key", b"_key", "_reason", b"_reason", "_result", b"_result", "_worker", b"_worker", "attempts", b"attempts", "cancel_requested_at", b"cancel_requested_at", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "headers", b"headers", "history", b"history", "id", b"id", "key", b"key", "lease_expires_at", b"lease_expires_at", "max_attempts", b"max_attempts", "payload", b"payload", "priority", b"priority", "queue", b"queue", "reason", b"reason", "result", b"result", "retry", b"retry", "run_after", b"run_after", "started_at", b"started_at", "state", b"state", "tags", b"tags", "timeout", b"timeout", "token", b"token", "type", b"type", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__error: _TypeAlias = _typing.Literal["error"]  # noqa: Y015
+    _WhichOneofArgType__error: _TypeAlias = _typing.Literal["_error", b"_error"]  # noqa: Y015
     _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
     _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    _WhichOneofReturnType__reason: _TypeAlias = _typing.Literal["reason"]  # noqa: Y015
+    _WhichOneofArgType__reason: _TypeAlias = _typing.Literal["_reason", b"_reason"]  # noqa: Y015
     _WhichOneofReturnType__result: _TypeAlias = _typing.Literal["result"]  # noqa: Y015
     _WhichOneofArgType__result: _TypeAlias = _typing.Literal["_result", b"_result"]  # noqa: Y015
+    _WhichOneofReturnType__worker: _TypeAlias = _typing.Literal["worker"]  # noqa: Y015
+    _WhichOneofArgType__worker: _TypeAlias = _typing.Literal["_worker", b"_worker"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__error) -> _WhichOneofReturnType__error | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reason) -> _WhichOneofReturnType__reason | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__result) -> _WhichOneofReturnType__result | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__worker) -> _WhichOneofReturnType__worker | None: ...
 
 Global___Task: _TypeAlias = Task  # noqa: Y015
 

@@ -212,3 +212,10 @@ async def test_a_task_in_an_open_transaction_is_busy_for_two_seconds(
     assert answer.json()["reason"] == "BUSY"
     assert answer.json()["retry_after"] == "0.1s"
     assert answer.headers["retry-after"] == "1"
+
+
+async def test_a_refusal_names_the_field_of_the_body(client: httpx.AsyncClient) -> None:
+    # Not too long in characters, but in bytes.
+    answer = await client.post("/leases", json={"worker_id": "ü" * 200})
+
+    assert (answer.status_code, answer.json()["field"]) == (400, "worker_id")

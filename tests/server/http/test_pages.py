@@ -71,6 +71,14 @@ def test_the_page_has_every_operation_and_its_links_lead_somewhere() -> None:
     }
 
 
+def test_no_two_places_of_the_page_have_one_name() -> None:
+    found = document()
+    names = [operation.name for operation in OPERATIONS]
+
+    assert not set(names) & set(found["components"]["schemas"])
+    assert "<p>*" not in page(found)
+
+
 def test_the_page_has_no_scripts_and_no_styles_of_its_own() -> None:
     seen = Seen(page(document()))
 

@@ -31,7 +31,7 @@ def check_origin(method: str, headers: Headers, *, hosts: Sequence[str] = ()) ->
             403,
             "FOREIGN_HOST",
             f"the Host {host[:100]!r} is none of this server's: without tokens it answers only to"
-            " localhost and loopback addresses",
+            " localhost, loopback addresses, and what was named with --http-host",
         )
     if method in _READING:
         return

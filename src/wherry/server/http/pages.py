@@ -61,7 +61,7 @@ def page(document: Mapping[str, Any]) -> str:
 
 
 def _paragraphs(text: str) -> list[str]:
-    return [part.strip() for part in re.split(r"\n\n|\n\* |^\* ", text) if part.strip()]
+    return [part.strip() for part in re.split(r"\n\n(?:\* )?|\n\* ", text) if part.strip()]
 
 
 def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:

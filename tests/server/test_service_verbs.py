@@ -117,6 +117,21 @@ async def test_all_or_nothing_stores_nothing_and_names_the_bad_one(
     assert await app.alist_queues() == []
 
 
+async def test_what_postgresql_refuses_spoils_no_other_task(
+    service: Service, connect: Connect
+) -> None:
+    # What no check of ours can know.
+    connect().execute(
+        "alter table wherry.live add constraint no_two check (type <> 't2') not valid"
+    )
+
+    answers = await service.enqueue_batch(ANYBODY, tasks=[Asked(f"t{n}") for n in range(5)])
+
+    assert [type(answer) for answer in answers] == [
+        Enqueued, Enqueued, InvalidTask, Enqueued, Enqueued,
+    ]  # fmt: skip
+
+
 async def test_a_batch_has_a_limit(service: Service) -> None:
     with pytest.raises(LimitReached, match="1,001 tasks in one call; the limit is 1,000"):
         await service.enqueue_batch(ANYBODY, tasks=[Asked("t")] * 1001)

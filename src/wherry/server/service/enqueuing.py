@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wherry.config import DEFAULT_QUEUE
+from wherry.domain.failure import type_name
 from wherry.domain.options import Options, TaskSpec
 from wherry.domain.task import Enqueued
 from wherry.errors import InvalidTask, WherryError
@@ -12,6 +13,7 @@ from wherry.server.caller import Caller, Right
 from wherry.server.service.base import Base, text_or
 from wherry.server.service.values import Asked
 from wherry.tasks.payload import encode_text
+from wherry.transport.faults import is_refusal
 
 
 class Enqueuing(Base):
@@ -29,7 +31,7 @@ class Enqueuing(Base):
         tasks: Sequence[Asked | WherryError],
         all_or_nothing: bool = False,
     ) -> list[Enqueued | WherryError]:
-        """Store many tasks; one answer for each, in order. All that are good are stored together.
+        """Store many tasks; one answer for each, in order. A bad one spoils no other.
 
         An error among *tasks* is what the door could not decode. With *all_or_nothing* the first
         error is raised, and nothing is stored.
@@ -52,10 +54,24 @@ class Enqueuing(Base):
                 raise error
             # What is good is put in its place below.
             answers.append(error if error is not None else InvalidTask("not stored"))
-        stored = await self.app.aenqueue_specs(specs, tx=None)
-        for n, enqueued in zip(places, stored, strict=True):
-            answers[n] = enqueued
+        if all_or_nothing:
+            return list(await self.app.aenqueue_specs(specs, tx=None))
+        for n, answer in zip(places, await self._store(specs), strict=True):
+            answers[n] = answer
         return answers
+
+    async def _store(self, specs: Sequence[TaskSpec]) -> list[Enqueued | WherryError]:
+        """Store tasks. What PostgreSQL refuses is parted until it stands alone."""
+        try:
+            return list(await self.app.aenqueue_specs(specs, tx=None))
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            if len(specs) == 1:
+                return [InvalidTask(f"PostgreSQL refused this task: {type_name(type(error))}")]
+        middle = len(specs) // 2
+        first = await self._store(specs[:middle])
+        return [*first, *await self._store(specs[middle:])]
 
 
 def _spec(caller: Caller, task: Asked, *, index: int | None = None) -> TaskSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
 
 import pytest
@@ -107,6 +108,21 @@ async def test_a_stopped_worker_is_answered_at_once(service: Service, app: wherr
 
     assert answer == Leased([], Directive.STOP)
     assert beaten.directive is Directive.STOP
+
+
+async def test_a_worker_that_polls_for_this_and_that_is_not_told_of_at_each_turn(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.lease(ANYBODY, worker="w", queues=["a"])
+    await listed(service, "w")
+    sent = count_statements(monkeypatch)
+
+    began = time.monotonic()
+    while time.monotonic() < began + 2:
+        await service.lease(ANYBODY, worker="w", queues=["a"], wait=0.02)
+        await service.lease(ANYBODY, worker="w", queues=["b"], wait=0.02)
+
+    assert sent.count("workers/beat_workers") <= 1
 
 
 async def test_a_worker_that_says_goodbye_is_not_listed_any_more(service: Service) -> None:

@@ -30,6 +30,8 @@ log = logging.getLogger("wherry.server")
 _BEAT_EVERY_SECONDS: Final = 18.0
 # Newcomers that come together are told of together.
 _GATHER_SECONDS: Final = 0.5
+# One that polls for this and for that by turns is told of with the others, not at each turn.
+_CHANGES_EVERY_SECONDS: Final = 5.0
 _FORGET_AFTER_SECONDS: Final = 60.0
 # Names come from outside; who comes beyond this works all the same, and is not listed.
 MOST_WORKERS: Final = 10_000
@@ -43,6 +45,7 @@ class _Entry:
     beat: BeatWorker
     seen_at: float
     told: bool = False
+    told_at: float = 0.0
     directive: Directive = Directive.NONE
 
 
@@ -85,11 +88,12 @@ class Roster:
             self._entries[name] = _Entry(beat, monotonic())
             self._news.set()
             return
-        entry.seen_at = monotonic()
+        entry.seen_at = now = monotonic()
         if is_polling and (entry.beat.queues != queues or entry.beat.types != types):
             entry.beat = replace(entry.beat, queues=queues, types=types, host=caller.peer)
             entry.told = False
-            self._news.set()
+            if now >= entry.told_at + _CHANGES_EVERY_SECONDS:
+                self._news.set()
 
     def keep(self, names: Iterable[_Name]) -> None:
         """These have polls that wait: they are as good as heard of just now."""
@@ -163,6 +167,7 @@ class Roster:
             directives = await self._transport.call(BeatWorkers(beats))
             for entry, beat, directive in zip(part, beats, directives, strict=True):
                 entry.told = entry.beat is beat
+                entry.told_at = monotonic()
                 if entry.directive is not directive:
                     entry.directive = directive
                     name = self._name_of(entry)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wherry.server.service import Service
 
 # An answer that is on its way when the caller's deadline passes is lost, and its leases with it.
-_BEFORE_DEADLINE_SECONDS: Final = 0.25
+_BEFORE_DEADLINE_SECONDS: Final = 0.5
 _MOST_REMEMBERED: Final = 1000
 
 

@@ -174,19 +174,31 @@ def in_child(act: Callable[[], bool]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+# Changes user and becomes the program that is named after it.
+_AS_OWNER = """
+import os, sys
+user, group = map(int, sys.argv[1:3])
+os.setgroups([])
+os.setgid(group)
+os.setuid(user)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+
+
 def start_as_owner(command: Sequence[str | Path], data: Path) -> subprocess.Popen[bytes]:
     """Start a program as the user that *data* belongs to."""
-    owner = data.stat()
-    other = os.geteuid() == 0
+    if os.geteuid() == 0:
+        # Not by `user=` of subprocess, which then has to fork all of this process: what gRPC does
+        # at a fork crashes the child now and then, while a call is under way.
+        owner = data.stat()
+        become = [sys.executable, "-ISc", _AS_OWNER, str(owner.st_uid), str(owner.st_gid)]
+        command = [*become, *command]
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd="/",
-        user=owner.st_uid if other else None,
-        group=owner.st_gid if other else None,
-        extra_groups=[] if other else None,
     )
 
 

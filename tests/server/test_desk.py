@@ -18,6 +18,7 @@ from wherry.domain.lease import Lease
 from wherry.server.caller import ANYBODY
 from wherry.server.running import Running, running_service
 from wherry.server.service import Service
+from wherry.wire.lease_token import write_lease_token
 
 LEASE = "leases/lease_for_pollers"
 
@@ -342,3 +343,21 @@ async def test_at_most_so_many_tasks_on_their_last_attempt(
 
     assert [lease.max_attempts for lease in none] == [20, 20]
     assert [lease.max_attempts for lease in one] == [1]
+
+
+async def test_a_lease_that_is_confirmed_through_any_server_stays(
+    running: Running, app: wherry.App, sent: Sent
+) -> None:
+    await app.aenqueue_many([{"type": "t"}] * 2)
+    asked = {"max_tasks": 2, "confirm_within": 1, "lease_for": 30}
+    here, there = map(write_lease_token, await poll(running.service, **asked))
+    async with running_service(app) as other:
+        await running.service.heartbeat(ANYBODY, leases=[here], extend_by=60)
+        await other.service.heartbeat(ANYBODY, leases=[there], extend_by=60)
+
+        await await_for(
+            lambda: sent.count("leases/give_back_tasks"), what="the database was asked about one"
+        )
+
+        beaten = await running.service.heartbeat(ANYBODY, leases=[here, there])
+    assert [beat.answer for beat in beaten.answers] == ["extended", "extended"]

@@ -24,7 +24,7 @@ async def hasty(
     app: wherry.App, desk: Desk, authenticator: Authenticator
 ) -> AsyncIterator[HttpDoor]:
     """A door with little patience."""
-    settings = ServerSettings(request_timeout=timedelta(seconds=0.3))
+    settings = ServerSettings(request_timeout=timedelta(seconds=0.6))
     service = Service(app, desk=desk, settings=settings)
     where = HttpSettings(address="127.0.0.1:0", is_open=True)
     made = HttpDoor(service, authenticator, Polls(), where)

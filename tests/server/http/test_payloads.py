@@ -152,6 +152,7 @@ async def test_a_bad_task_spoils_no_other_of_its_batch(client: httpx.AsyncClient
     assert ["task" in result for result in results] == [True, *[False] * 5, True]
     fields = [result["problem"].get("field") for result in results[1:6]]
     assert fields == ["type", "$", "retry", "nope", None]
+    assert results[1]["problem"]["message"].startswith("type=…: does not have the right form.")
 
 
 async def test_with_all_or_nothing_one_bad_task_refuses_the_batch(

@@ -10,13 +10,13 @@ from msgspec import UNSET, Raw, UnsetType
 from wherry.config import DEFAULT_LEASE_FOR
 from wherry.domain.failure import Failure
 from wherry.domain.lease import Lease
-from wherry.errors import InvalidOption, InvalidTask, WherryError
+from wherry.errors import InvalidOption, WherryError
 from wherry.server.http import lease_bodies as bodies
 from wherry.server.http.call import Call, Reply
 from wherry.server.http.fields import given, read_seconds, write_instant, write_seconds
 from wherry.server.http.reading import decode
 from wherry.server.http.refusals import Refused
-from wherry.server.http.task_calls import item_problem, raw_or, stored_policy, text_of
+from wherry.server.http.task_calls import item_error, item_problem, raw_or, stored_policy, text_of
 from wherry.server.service import Answered, Told
 from wherry.wire.lease_token import write_lease_token
 from wherry.wire.tasks import headers_of
@@ -157,16 +157,9 @@ def _told_or_error(raw: Raw, n: int) -> Told | WherryError:
     try:
         return _told(decode(raw, bodies.Outcome, at=at))
     except Refused as refused:
-        return _error_of(refused, at=at)
+        return item_error(refused, at=at)
     except WherryError as error:
         return error
-
-
-def _error_of(refused: Refused, *, at: str) -> WherryError:
-    field = (refused.field or "").removeprefix(at).removeprefix(".")
-    if not field:
-        return InvalidTask(refused.detail)
-    return InvalidOption(field, None, refused.detail)
 
 
 def _told(outcome: bodies.Outcome) -> Told:

@@ -58,7 +58,7 @@ async def enqueue(call: Call, body: bodies.EnqueueRequest) -> Reply:
 
 async def enqueue_batch(call: Call, body: bodies.EnqueueBatchRequest) -> Reply:
     """Store many tasks."""
-    tasks = [_asked_or_error(raw, n) for n, raw in enumerate(body.tasks)]
+    tasks = [_asked_or_error(raw) for raw in body.tasks]
     answers = await call.service.enqueue_batch(
         call.caller, tasks=tasks, all_or_nothing=body.all_or_nothing
     )
@@ -79,15 +79,28 @@ def item_problem(error: WherryError) -> bodies.Problem:
     )
 
 
-def _asked_or_error(raw: Raw, n: int) -> Asked | WherryError:
+def _asked_or_error(raw: Raw) -> Asked | WherryError:
     try:
         return _asked(decode(raw, bodies.EnqueueRequest))
     except Refused as refused:
-        if refused.field is None:
-            return InvalidTask(refused.detail)
-        return InvalidOption(refused.field, None, refused.detail)
+        return item_error(refused)
     except WherryError as error:
         return error
+
+
+class _NotShown:
+    """A value of which only its place and its fault are told."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+def item_error(refused: Refused, *, at: str = "") -> WherryError:
+    """Return why an item that stands at the path *at* is refused."""
+    field = (refused.field or "").removeprefix(at).removeprefix(".")
+    if not field:
+        return InvalidTask(refused.detail)
+    return InvalidOption(field, _NotShown(), refused.detail)
 
 
 def _asked(body: bodies.EnqueueRequest) -> Asked:

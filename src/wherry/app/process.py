@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from importlib import import_module
 from typing import Any, Protocol, TypeVar, cast
 
 from wherry import embedded
@@ -222,9 +223,10 @@ class Process:
 
     def _with_own_lease(self, command: Command[R]) -> Command[R]:
         """Return *command* with the lease's real id where it is the opaque one of a server."""
-        if not isinstance(command, CompleteInTransaction) or not self.through_server:
+        asked: object = command
+        if not isinstance(asked, CompleteInTransaction) or not self.through_server:
             return command
-        outcome = command.outcome
+        outcome = asked.outcome
         lease = read_lease_token(outcome.lease.lease_id)
         lease.deadline = outcome.lease.deadline
         return cast("Command[R]", CompleteInTransaction(replace(outcome, lease=lease)))
@@ -243,14 +245,24 @@ class Process:
         loop = asyncio.get_running_loop()
         transport = self._pools.get(loop)
         if transport is None:
-            # An embedded server that must start first takes seconds: not on the loop.
-            dsn = await asyncio.to_thread(lambda: self.dsn)
+            dsn = await asyncio.to_thread(self.prepared_dsn)
             transport = self._pools.get(loop)
             if transport is None:
                 transport = self._made(dsn)
                 self._pools[loop] = transport
                 await transport.open()
         return transport
+
+    def prepared_dsn(self) -> str:
+        """Return the DSN when what it needs is there; takes long at first, so call it off a loop.
+
+        An embedded server is started; gRPC is imported.
+        """
+        dsn = self.dsn
+        if is_server(dsn):
+            with needed():
+                import_module("wherry.transport.grpc.client")
+        return dsn
 
     def _made(self, dsn: str) -> OurTransport:
         if not is_server(dsn):

@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -97,7 +97,7 @@ async def run_worker(
             " handlers in App(imports=[...]), or import them before the worker starts"
         )
     served = _served(app, queues)
-    dsn = await asyncio.to_thread(lambda: app.dsn)
+    dsn = await asyncio.to_thread(app.prepared_dsn)
     if name is None:
         name = f"{socket.gethostname()}-{os.getpid()}"
     check_name(name, option="name")
@@ -197,7 +197,7 @@ class _Parts:
     keeper: Keeper
     transport: Transport
     goodbye: LeaveWorker
-    services: dict[str, Callable[[], Coroutine[Any, Any, None]]]
+    services: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
 
 
 async def _local(plan: _Plan, stack: AsyncExitStack) -> _Parts:

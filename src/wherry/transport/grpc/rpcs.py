@@ -63,35 +63,39 @@ class Rpc(Generic[R]):
     wait_seconds: float = 0.0
 
 
-def rpc_of(command: Command[R], *, worker: str = "", reason: str | None = None) -> Rpc[R]:
+def rpc_of(command: Command[R], *, worker: str = "") -> Rpc[R]:
     """Return the rpc that carries *command*.
 
     *worker*: whose heartbeats these are. Raises ConfigError for what no server can be asked.
     """
-    # Each branch knows its own command's answer, which the type checkers cannot.
-    made: Rpc[Any] | None
-    match command:
-        case EnqueueTasks():
-            made = _enqueue(command)
-        case GetTask() | ListTasks() | CancelTasks() | RequeueTasks() | PurgeTasks():
-            made = _of_tasks(command, reason)
-        case PollTasks():
-            made = _poll(command)
-        case HeartbeatLeases():
-            made = _heartbeat(command, worker)
-        case CompleteTasks() | FailTasks() | GiveBackTasks():
-            made = _report(command.outcomes)
-        case Audited():
-            # A server writes its audit itself, by the name of the caller's token.
-            made = rpc_of(command.inner, worker=worker, reason=command.actor.reason)
-        case _:
-            made = _of_operators(command, reason)
+    made = _rpc_of(command, worker, None)
     if made is None:
         raise ConfigError(
             f"{type(command).__name__} cannot be asked of a server, which does its own"
             " maintenance: this needs an App that has the database's own DSN"
         )
+    # Each branch knows its own command's answer, which the type checkers cannot.
     return cast("Rpc[R]", made)
+
+
+def _rpc_of(command: object, worker: str, reason: str | None) -> Rpc[Any] | None:
+    match command:
+        case EnqueueTasks():
+            return _enqueue(command)
+        case GetTask() | ListTasks() | CancelTasks() | RequeueTasks() | PurgeTasks():
+            return _of_tasks(command, reason)
+        case PollTasks():
+            return _poll(command)
+        case HeartbeatLeases():
+            return _heartbeat(command, worker)
+        case CompleteTasks() | FailTasks() | GiveBackTasks():
+            return _report(command.outcomes)
+        case Audited():
+            # A server writes its audit itself, by the name of the caller's token.
+            audited: Audited[Any] = command  # pyright: ignore[reportUnknownVariableType]
+            return _rpc_of(audited.inner, worker, audited.actor.reason)
+        case _:
+            return _of_operators(command, reason)
 
 
 def directive_in(response: object) -> Directive | None:
@@ -127,47 +131,48 @@ def _enqueue(command: EnqueueTasks) -> Rpc[Any]:
 def _of_tasks(
     command: GetTask | ListTasks | CancelTasks | RequeueTasks | PurgeTasks, reason: str | None
 ) -> Rpc[Any]:
-    pb = tasks_pb2
     match command:
         case GetTask():
 
-            def read_one(response: pb.GetTaskResponse) -> Task:
+            def read_one(response: tasks_pb2.GetTaskResponse) -> Task:
                 return read_task(response.task)
 
-            named = pb.GetTaskRequest()
+            named = tasks_pb2.GetTaskRequest()
             if command.id is not None:
                 named.id = command.id
             else:
-                named.key.CopyFrom(pb.TaskKey(queue=command.queue or "", key=command.key or ""))
+                named.key.CopyFrom(
+                    tasks_pb2.TaskKey(queue=command.queue or "", key=command.key or "")
+                )
             return Rpc(method="GetTask", request=named, read=read_one)
         case ListTasks():
-            asked = pb.ListTasksRequest(
+            asked = tasks_pb2.ListTasksRequest(
                 filter=write_filter(command.filter),
                 page_size=command.limit,
                 page_token=write_page_token(command.after),
             )
 
-            def read_page(response: pb.ListTasksResponse) -> Page:
+            def read_page(response: tasks_pb2.ListTasksResponse) -> Page:
                 tasks = tuple(read_task(task) for task in response.tasks)
                 return Page(tasks, read_page_token(response.next_page_token))
 
             return Rpc(method="ListTasks", request=asked, read=read_page)
         case CancelTasks(ids=ids):
 
-            def read_canceled(response: pb.CancelTasksResponse) -> list[Canceled]:
+            def read_canceled(response: tasks_pb2.CancelTasksResponse) -> list[Canceled]:
                 answers = ((t.id, CANCELED.read(t.answer, option="answer")) for t in response.tasks)
                 return _in_order(ids, answers, missing=lambda _: Canceled.UNKNOWN)
 
             return Rpc(
                 method="CancelTasks",
-                request=pb.CancelTasksRequest(
+                request=tasks_pb2.CancelTasksRequest(
                     selection=_selection(ids), reason=reason or command.reason or ""
                 ),
                 read=read_canceled,
             )
         case RequeueTasks(ids=ids):
 
-            def read_all_requeued(response: pb.RequeueTasksResponse) -> list[Requeued]:
+            def read_all_requeued(response: tasks_pb2.RequeueTasksResponse) -> list[Requeued]:
                 answers = ((t.id, read_requeued(t)) for t in response.tasks)
                 return _in_order(
                     ids, answers, missing=lambda id_: Requeued(id_, RequeueAnswer.UNKNOWN)
@@ -175,20 +180,20 @@ def _of_tasks(
 
             return Rpc(
                 method="RequeueTasks",
-                request=pb.RequeueTasksRequest(
+                request=tasks_pb2.RequeueTasksRequest(
                     selection=_selection(ids), without_key=command.without_key, reason=reason or ""
                 ),
                 read=read_all_requeued,
             )
         case PurgeTasks(ids=ids):
 
-            def read_purged(response: pb.PurgeTasksResponse) -> list[Purged]:
+            def read_purged(response: tasks_pb2.PurgeTasksResponse) -> list[Purged]:
                 answers = ((t.id, PURGED.read(t.answer, option="answer")) for t in response.tasks)
                 return _in_order(ids, answers, missing=lambda _: Purged.UNKNOWN)
 
             return Rpc(
                 method="PurgeTasks",
-                request=pb.PurgeTasksRequest(selection=_selection(ids), reason=reason or ""),
+                request=tasks_pb2.PurgeTasksRequest(selection=_selection(ids), reason=reason or ""),
                 read=read_purged,
             )
 
@@ -293,38 +298,37 @@ def _reported(outcome: Outcome, message: leases_pb2.ReportAnswer, *, alone: bool
 # ── operators ──
 
 
-def _of_operators(command: Command[Any], reason: str | None) -> Rpc[Any] | None:
-    pb = operators_pb2
+def _of_operators(command: object, reason: str | None) -> Rpc[Any] | None:
     match command:
         case ListQueues():
             return Rpc(
                 method="ListQueues",
-                request=pb.ListQueuesRequest(),
+                request=operators_pb2.ListQueuesRequest(),
                 read=lambda response: [read_queue(queue) for queue in response.queues],
             )
         case PauseQueue():
             why = reason or command.reason or ""
             return Rpc(
                 method="PauseQueue",
-                request=pb.PauseQueueRequest(queue=command.queue, reason=why),
+                request=operators_pb2.PauseQueueRequest(queue=command.queue, reason=why),
                 read=lambda response: response.changed,
             )
         case ResumeQueue():
             return Rpc(
                 method="ResumeQueue",
-                request=pb.ResumeQueueRequest(queue=command.queue, reason=reason or ""),
+                request=operators_pb2.ResumeQueueRequest(queue=command.queue, reason=reason or ""),
                 read=lambda response: response.changed,
             )
         case ListWorkers():
             return Rpc(
                 method="ListWorkers",
-                request=pb.ListWorkersRequest(),
+                request=operators_pb2.ListWorkersRequest(),
                 read=lambda response: [read_worker(worker) for worker in response.workers],
             )
         case DirectWorkers():
             return Rpc(
                 method="DirectWorkers",
-                request=pb.DirectWorkersRequest(
+                request=operators_pb2.DirectWorkersRequest(
                     names=command.names,
                     directive=DIRECTIVES.write(command.directive),
                     reason=reason or command.reason or "",
@@ -341,13 +345,13 @@ def _of_operators(command: Command[Any], reason: str | None) -> Rpc[Any] | None:
         case LeaveWorker():
             return Rpc(
                 method="LeaveWorker",
-                request=pb.LeaveWorkerRequest(worker_id=command.instance),
+                request=operators_pb2.LeaveWorkerRequest(worker_id=command.instance),
                 read=lambda _: None,
             )
         case GetServer():
             return Rpc(
                 method="GetServer",
-                request=pb.GetServerRequest(),
+                request=operators_pb2.GetServerRequest(),
                 read=lambda response: response.version,
             )
         case _:

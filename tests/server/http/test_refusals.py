@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
-import pytest
 
 JSON = {"content-type": "application/json"}
 
@@ -96,24 +95,22 @@ async def test_bytes_that_are_no_json_are_refused(client: httpx.AsyncClient) -> 
         assert reason_of(answer) in ("INVALID_REQUEST", "INVALID_PAYLOAD")
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/tasks", '{"type": "a", "type": "b"}'),
-        ("/tasks", '{"type": "a", "retry": {"fixed": {"delay": "1s", "delay": "2s"}}}'),
-        ("/tasks", '{"type": "a", "headers": {"x": "1", "x": "2"}}'),
-        ("/tasks:batch", '{"tasks": [{"type": "a", "type": "b"}]}'),
-        ("/tasks:cancel", '{"selection": {"ids": ["1"]}, "selection": {"ids": ["2"]}}'),
-    ],
-)
-async def test_a_key_that_stands_twice_is_refused(
-    client: httpx.AsyncClient, path: str, body: str
-) -> None:
-    answer = await client.post(path, content=body, headers=JSON)
+TWICE = [
+    ("/tasks", '{"type": "a", "type": "b"}'),
+    ("/tasks", '{"type": "a", "retry": {"fixed": {"delay": "1s", "delay": "2s"}}}'),
+    ("/tasks", '{"type": "a", "headers": {"x": "1", "x": "2"}}'),
+    ("/tasks:batch", '{"tasks": [{"type": "a", "type": "b"}]}'),
+    ("/tasks:cancel", '{"selection": {"ids": ["1"]}, "selection": {"ids": ["2"]}}'),
+]
 
-    assert answer.status_code == 400
-    assert reason_of(answer) == "INVALID_REQUEST"
-    assert "twice" in answer.json()["detail"]
+
+async def test_a_key_that_stands_twice_is_refused(client: httpx.AsyncClient) -> None:
+    for path, body in TWICE:
+        answer = await client.post(path, content=body, headers=JSON)
+
+        assert answer.status_code == 400, body
+        assert reason_of(answer) == "INVALID_REQUEST"
+        assert "twice" in answer.json()["detail"]
 
 
 OTHER_MEDIA: list[dict[str, str]] = [
@@ -139,59 +136,59 @@ async def test_only_plain_json_is_taken(client: httpx.AsyncClient) -> None:
         assert reason_of(answer) == "UNSUPPORTED_MEDIA_TYPE"
 
 
-@pytest.mark.parametrize(
-    "media",
-    ["application/json", "Application/JSON ; charset=UTF-8", 'application/json;charset="utf-8"'],
-)
-async def test_json_is_taken_however_its_type_is_written(
-    client: httpx.AsyncClient, media: str
-) -> None:
-    answer = await client.post("/tasks", content=b'{"type": "a"}', headers={"content-type": media})
-
-    assert answer.status_code == 201
+OUR_MEDIA = [
+    "application/json",
+    "Application/JSON ; charset=UTF-8",
+    'application/json;charset="utf-8"',
+]
 
 
-@pytest.mark.parametrize(
-    ("accept", "status"),
-    [
-        ("*/*", 200),
-        ("application/*;q=0.1", 200),
-        ("text/html, application/json", 200),
-        ("text/html", 406),
-        ("application/json;q=0", 406),
-        ("application/xml, */*;q=0.0", 406),
-    ],
-)
-async def test_who_does_not_accept_json_gets_406(
-    client: httpx.AsyncClient, accept: str, status: int
-) -> None:
-    answer = await client.get("/queues", headers={"accept": accept})
+async def test_json_is_taken_however_its_type_is_written(client: httpx.AsyncClient) -> None:
+    for media in OUR_MEDIA:
+        answer = await client.post(
+            "/tasks", content=b'{"type": "a"}', headers={"content-type": media}
+        )
 
-    assert answer.status_code == status
-    if status == 406:
-        assert reason_of(answer) == "NOT_ACCEPTABLE"
+        assert answer.status_code == 201, media
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "allow"),
-    [
-        ("DELETE", "/tasks", "GET, HEAD, OPTIONS, POST"),
-        ("GET", "/tasks/5:cancel", "OPTIONS, POST"),
-        ("HEAD", "/leases", "OPTIONS, POST"),
-        ("PUT", "/tasks/5", "GET, HEAD, OPTIONS"),
-        ("FOO", "/queues", "GET, HEAD, OPTIONS"),
-    ],
-)
-async def test_what_an_address_takes_is_said(
-    client: httpx.AsyncClient, method: str, path: str, allow: str
-) -> None:
-    refused = await client.request(method, path)
-    asked = await client.request("OPTIONS", path)
+ACCEPTED = [
+    ("*/*", 200),
+    ("application/*;q=0.1", 200),
+    ("text/html, application/json", 200),
+    ("text/html", 406),
+    ("application/json;q=0", 406),
+    ("application/xml, */*;q=0.0", 406),
+]
 
-    assert refused.status_code == 405
-    assert refused.headers["allow"] == allow
-    assert (asked.status_code, asked.headers["allow"]) == (204, allow)
-    assert "access-control-allow-origin" not in asked.headers
+
+async def test_who_does_not_accept_json_gets_406(client: httpx.AsyncClient) -> None:
+    for accept, status in ACCEPTED:
+        answer = await client.get("/queues", headers={"accept": accept})
+
+        assert answer.status_code == status, accept
+        if status == 406:
+            assert reason_of(answer) == "NOT_ACCEPTABLE"
+
+
+TAKEN = [
+    ("DELETE", "/tasks", "GET, HEAD, OPTIONS, POST"),
+    ("GET", "/tasks/5:cancel", "OPTIONS, POST"),
+    ("HEAD", "/leases", "OPTIONS, POST"),
+    ("PUT", "/tasks/5", "GET, HEAD, OPTIONS"),
+    ("FOO", "/queues", "GET, HEAD, OPTIONS"),
+]
+
+
+async def test_what_an_address_takes_is_said(client: httpx.AsyncClient) -> None:
+    for method, path, allow in TAKEN:
+        refused = await client.request(method, path)
+        asked = await client.request("OPTIONS", path)
+
+        assert refused.status_code == 405
+        assert refused.headers["allow"] == allow
+        assert (asked.status_code, asked.headers["allow"]) == (204, allow)
+        assert "access-control-allow-origin" not in asked.headers
 
 
 async def test_head_answers_as_get_does_but_for_the_body(client: httpx.AsyncClient) -> None:

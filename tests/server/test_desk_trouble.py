@@ -231,3 +231,25 @@ async def test_no_task_of_an_abandoned_poll_waits_for_its_lease(
     assert sorted(done) == sorted(set(done))
     page = await app.alist_tasks(limit=1000)
     assert {(task.state, task.attempts) for task in page.tasks} == {("succeeded", 1)}
+
+
+async def test_who_comes_back_while_a_long_transaction_is_open_is_not_taken_for_settled(
+    running: Running, dsn: str
+) -> None:
+    async with (
+        wherry.App(dsn) as app,
+        await psycopg.AsyncConnection.connect(dsn) as connection,
+    ):
+        task = await app.aenqueue("t", tx=connection)
+        gone = poll(running.service, 1)
+        await await_for(lambda: running.desk.marked(("default",)))
+        await end([gone])
+        await await_for(lambda: not running.desk.marked(("default",)))
+
+        back = poll(running.service, 2)
+        await await_for(lambda: running.desk.marked(("default",)))
+        assert not running.desk.hears(("default",))
+        await connection.commit()
+
+        [lease] = await asyncio.wait_for(back, timeout=4)
+    assert lease.id == task.id

@@ -121,6 +121,9 @@ class Marks:
         waited = set(self._waited())
         await self._let_go(waited)
         if not waited:
+            # What is not settled by now is marked anew when somebody comes back for it.
+            for queue in self._fresh:
+                self._known_until.pop(queue, None)
             self._horizon = None
             self._fresh.clear()
             return _BUSY_AFTER_SECONDS if self._known_until else _KNOWN_FOR_SECONDS

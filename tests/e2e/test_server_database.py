@@ -104,6 +104,7 @@ def test_calls_are_told_that_the_database_is_away_and_go_through_when_it_is_back
     leasing = leases_pb2.LeaseRequest(worker_id="w", max_tasks=1)
     leasing.lease_duration.FromSeconds(300)
     [held] = stub.Lease(leasing, timeout=DEADLINE).tasks
+    chosen = tasks_pb2.Selection(ids=[stored])
     calls: list[tuple[Callable[..., Any], Any]] = [
         (stub.Enqueue, effect(2, key="k")),
         (stub.EnqueueBatch, tasks_pb2.EnqueueBatchRequest(tasks=[effect(3)], all_or_nothing=True)),
@@ -112,7 +113,7 @@ def test_calls_are_told_that_the_database_is_away_and_go_through_when_it_is_back
         (stub.ListQueues, operators_pb2.ListQueuesRequest()),
         (stub.ListWorkers, operators_pb2.ListWorkersRequest()),
         (stub.PauseQueue, operators_pb2.PauseQueueRequest(queue="other", reason="test")),
-        (stub.CancelTasks, tasks_pb2.CancelTasksRequest(selection={"ids": [stored]}, reason="t")),
+        (stub.CancelTasks, tasks_pb2.CancelTasksRequest(selection=chosen, reason="t")),
         (stub.Lease, leasing),
         (stub.Heartbeat, leases_pb2.HeartbeatRequest(leases=[held.lease])),
         (stub.Complete, leases_pb2.CompleteRequest(lease=held.lease)),

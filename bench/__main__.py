@@ -21,6 +21,7 @@ BENCHMARKS = {
     "horizon": ("full speed while another session holds a snapshot", 1),
     "payload": ("bytes of WAL for each byte of payload", 1),
     "idle": ("statements of a worker with nothing to do", 1),
+    "server": ("through the server's doors, beside the database itself", 3),
 }
 
 

@@ -64,9 +64,17 @@ class Sheet:
         return statistics.median(found) if found else math.nan
 
     def ratio(self, variant: str, other: str, column: str) -> float:
-        """The median over the runs of a variant by the median of another."""
-        base = self.median(other, column)
-        return self.median(variant, column) / base if base else math.nan
+        """How much of another variant's figure one has: the median of the runs' own ratios.
+
+        Runs of one round stand side by side in time, and the machine is not the same all day: a
+        ratio of two medians may compare a quiet minute with a busy one.
+        """
+        ours, theirs = self.values(variant, column), self.values(other, column)
+        if len(ours) != len(theirs) or not all(theirs):
+            base = self.median(other, column)
+            return self.median(variant, column) / base if base else math.nan
+        pairs = [one / base for one, base in zip(ours, theirs, strict=True)]
+        return statistics.median(pairs) if pairs else math.nan
 
     def show(self) -> None:
         """Print the table of the medians, and what was said."""

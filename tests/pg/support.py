@@ -25,7 +25,7 @@ from wherry.commands.maintenance import Promoted, PromoteTasks, Reaped, ReapLeas
 from wherry.commands.tasks import CancelTasks, EnqueueTasks, GetTask, PurgeTasks, RequeueTasks
 from wherry.config import PoolSettings
 from wherry.domain.failure import Failure
-from wherry.domain.lease import Lease, Reported
+from wherry.domain.lease import Lease, LeaseRef, Reported
 from wherry.domain.options import Options, TaskSpec
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.domain.task import Canceled, Enqueued, Purged, Requeued, Task
@@ -147,7 +147,7 @@ class Session:
         outcomes = tuple(GivenBack(lease, "release") for lease in leases)
         return self.call(GiveBackTasks(outcomes, tuple(closed)))
 
-    def heartbeat(self, *leases: Lease, seconds: float = 30.0) -> list[Reported]:
+    def heartbeat(self, *leases: LeaseRef, seconds: float = 30.0) -> list[Reported]:
         return self.call(HeartbeatLeases(leases, seconds))
 
     def cancel(self, *ids: int, reason: str | None = None) -> list[Canceled]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.pg.support import Session, spec
 from wherry.commands.leases import HeartbeatLeases
-from wherry.domain.lease import Lease, Reported
+from wherry.domain.lease import Lease, LeaseRef, Reported
 from wherry.testing import Clock
 
 EXTENDED, LOST, BUSY = Reported.EXTENDED, Reported.LOST, Reported.BUSY
@@ -227,3 +227,14 @@ def test_an_open_transaction_that_completes_a_task_delays_no_heartbeat(
 
 def test_no_leases_are_no_trouble(session: Session) -> None:
     assert session.call(HeartbeatLeases(())) == []
+
+
+def test_a_lease_of_another_queue_is_not_extended(session: Session) -> None:
+    """What queue somebody may work in is judged by what stands in their lease token."""
+    [lease] = leased(session, 1)
+    lie = LeaseRef(lease.deadline, lease.id, "another", lease.token, lease.lease_id)
+    before = session.dump()
+
+    assert session.heartbeat(lie, seconds=600) == [LOST]
+    assert session.dump() == before
+    assert session.heartbeat(lie, lease, seconds=600) == [LOST, EXTENDED]

@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import psycopg
-import pytest
 from google.protobuf import descriptor_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
@@ -265,9 +264,9 @@ async def test_no_route_answers_without_a_token_whatever_the_method(
     assert dump(sql) == before
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_no_way_of_writing_a_path_gets_around_the_token(server: Server) -> None:
+    base = httpx.URL(server.bound.http_url or "")
+    for path in (
         "//api/v1/queues",
         "/api/v1/queues/",
         "/api/v1//queues",
@@ -279,18 +278,14 @@ async def test_no_route_answers_without_a_token_whatever_the_method(
         "/api/v1/queues%00",
         "/healthz/../api/v1/queues",
         "/docs%2f..%2fapi/v1/queues",
-    ],
-)
-async def test_no_way_of_writing_a_path_gets_around_the_token(server: Server, path: str) -> None:
-    # httpx would tidy the path.
-    transport = httpx.AsyncHTTPTransport()
-    async with transport:
-        base = httpx.URL(server.bound.http_url or "")
-        url = base.copy_with(raw_path=path.encode())
-        said = await transport.handle_async_request(httpx.Request("GET", url))
-        await said.aread()
+    ):
+        # A client would tidy the path.
+        async with httpx.AsyncHTTPTransport() as transport:
+            url = base.copy_with(raw_path=path.encode())
+            said = await transport.handle_async_request(httpx.Request("GET", url))
+            await said.aread()
 
-    assert said.status_code in (401, 404)
+        assert said.status_code in (401, 404), path
 
 
 async def test_reflection_is_for_those_who_are_let_in(over_grpc: GrpcCalls) -> None:

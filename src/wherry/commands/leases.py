@@ -120,31 +120,32 @@ class HeartbeatLeases(Command[list[Reported]]):
 
     def answer(self) -> Answer[list[Reported]]:
         deadline = monotonic() + self.extend_seconds
-        batches: dict[str, list[LeaseRef]] = defaultdict(list)
+        batches: dict[tuple[str, str], list[LeaseRef]] = defaultdict(list)
         for lease in self.leases:
-            batches[lease.lease_id].append(lease)
+            batches[lease.lease_id, lease.queue].append(lease)
         beats = [
             {
                 "lease_id": lease_id,
+                "queue": queue,
                 "task_ids": [lease.id for lease in batch],
                 "tokens": [lease.token for lease in batch],
             }
-            for lease_id, batch in batches.items()
+            for (lease_id, queue), batch in batches.items()
         ]
         rows = yield Statement(
             "leases/heartbeat_leases",
             {"beats": json.dumps(beats), "extend_seconds": self.extend_seconds},
         )
-        answers: dict[tuple[int, int, str], Reported] = {}
-        for id_, token, lease_id, held, cancel, busy in rows:
-            answers[id_, token, lease_id] = (
+        answers: dict[tuple[tuple[int, int, str], str], Reported] = {}
+        for id_, token, lease_id, queue, held, cancel, busy in rows:
+            answers[(id_, token, lease_id), queue] = (
                 (Reported.CANCEL_REQUESTED if cancel else Reported.EXTENDED)
                 if held
                 else (Reported.BUSY if busy else Reported.LOST)
             )
         result: list[Reported] = []
         for lease in self.leases:
-            answer = answers.get(lease.fence, Reported.LOST)
+            answer = answers.get((lease.fence, lease.queue), Reported.LOST)
             if answer in (Reported.EXTENDED, Reported.CANCEL_REQUESTED):
                 lease.deadline = max(lease.deadline, deadline)
             result.append(answer)

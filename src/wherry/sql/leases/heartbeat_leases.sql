@@ -1,13 +1,13 @@
 -- Extend leases. A lease row is extended for the tasks that are named; tasks of the row that are not
 -- named but still leased keep their old end, in a row of their own (the row is split).
--- takes:   beats json array of (lease_id, task_ids, tokens), extend_seconds double precision
--- returns: task_id, token, lease_id, held (false: this lease is gone, or busy), cancel (its cancel was asked
---          for), busy (somebody else has the row: ask again)
+-- takes:   beats json array of (lease_id, queue, task_ids, tokens), extend_seconds double precision
+-- returns: task_id, token, lease_id, queue, held (false: this lease is gone, or busy), cancel (its cancel was
+--          asked for), busy (somebody else has the row: ask again)
 -- locks:   the lease rows, skip locked; never a task
 -- index:   lease_pkey, live_pkey
 with asked as materialized (
-    select distinct b.lease_id, n.task_id, n.token
-      from json_to_recordset(:beats::json) as b (lease_id uuid, task_ids bigint[], tokens bigint[])
+    select distinct b.lease_id, b.queue, n.task_id, n.token
+      from json_to_recordset(:beats::json) as b (lease_id uuid, queue text, task_ids bigint[], tokens bigint[])
      cross join lateral unnest(b.task_ids, b.tokens) as n (task_id, token)
 ),
 row_held as materialized (
@@ -21,6 +21,7 @@ row_held as materialized (
 member as materialized (
     select r.lease_id,
            r.part,
+           r.queue,
            live.id as task_id,
            live.token,
            live.cancel_requested_at is not null as cancel,
@@ -34,6 +35,7 @@ member as materialized (
        and live.id = any (array(select n.task_id from row_held cross join lateral unnest(row_held.task_ids) as n (task_id)))
       left join asked
         on asked.lease_id = r.lease_id
+       and asked.queue = r.queue
        and asked.task_id = live.id
        and asked.token = live.token
 ),
@@ -72,12 +74,14 @@ extended as (
 select asked.task_id,
        asked.token,
        asked.lease_id::text,
+       asked.queue,
        member.task_id is not null as held,
        coalesce(member.cancel, false) as cancel,
        -- Somebody else is extending or reaping this very row, or has just parted it: ask again.
        member.task_id is null and exists (
            select from wherry.lease
             where lease.lease_id = asked.lease_id
+              and lease.queue = asked.queue
               and lease.expires_at > wherry.now()
               and asked.task_id = any (lease.task_ids)
               and not exists (
@@ -91,5 +95,6 @@ select asked.task_id,
   from asked
   left join member
     on member.lease_id = asked.lease_id
+   and member.queue = asked.queue
    and member.task_id = asked.task_id
    and member.token = asked.token

@@ -20,6 +20,8 @@ from bench.place import Place
 from bench.sheet import Sheet
 
 OPEN_SECONDS = 0.010
+# For so many times what was asked for it may go on.
+LATE = 1.5
 PREDICTION = (
     "at 50/s p50 under 3 ms and p99 under 15 ms to the start, two ms more to the end; 500/s alike;"
     " with a transaction around each enqueue the same from its commit on"
@@ -43,6 +45,10 @@ def one_run(place: Place, *, rate: float, seconds: float, in_transaction: bool) 
             skew = time() - monotonic()
             began = monotonic()
             for i in range(n):
+                if monotonic() - began > LATE * seconds:
+                    # This producer cannot keep up: what it did is measured all the same.
+                    n = i
+                    break
                 sleep(max(0.0, began + i / rate - monotonic()))
                 if in_transaction:
                     ids[i] = handlers.nothing.using(tx=own).enqueue(n=i).id
@@ -65,10 +71,10 @@ def one_run(place: Place, *, rate: float, seconds: float, in_transaction: bool) 
         handlers.app.close()
     starts = sorted((marks.began(i) - sent[i]) * 1000 for i in range(n))
     dones = sorted((_seconds(ends[ids[i]]) - skew - sent[i]) * 1000 for i in range(n))
-    commits.sort()
+    enqueues = sorted(commits[:n])
     return {
         "rate/s": n / took,
-        "commit p50": commits[n // 2] * 1000,
+        "commit p50": enqueues[n // 2] * 1000,
         "start p50": starts[n // 2],
         "start p95": starts[n * 95 // 100],
         "start p99": starts[n * 99 // 100],

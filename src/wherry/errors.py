@@ -44,7 +44,8 @@ overlooked and the effects committed.
     │   └── ResultNotStored
     └── Unavailable                 the database is out of reach; nothing is known to have happened
         ├── ReadOnly                connected to a standby or a read-only server
-        └── PoolExhausted           no connection became free in time
+        ├── PoolExhausted           no connection became free in time
+        └── ShuttingDown            a server is ending: another one, or the next, will answer
 """
 
 from __future__ import annotations
@@ -372,6 +373,13 @@ class PoolExhausted(Unavailable):
             f"no connection became free in {waited.total_seconds():g} s: all {size} of the pool"
             " are in use; raise App(pool_size=...), or pass the connection you hold as tx="
         )
+
+
+class ShuttingDown(Unavailable):
+    """A server is ending: ask again, and another one, or the next, will answer."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is shutting down: ask again")
 
 
 def _short(value: Any) -> str:

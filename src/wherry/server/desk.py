@@ -24,7 +24,7 @@ from wherry.commands.maintenance import PromoteTasks
 from wherry.commands.workers import EVERY_QUEUE, LeaveWorker
 from wherry.domain.lease import Lease, LeaseRef
 from wherry.domain.worker import Directive
-from wherry.errors import Unavailable, WherryError
+from wherry.errors import ShuttingDown, Unavailable, WherryError
 from wherry.server.caller import ALL_QUEUES, Caller
 from wherry.server.dealing import deal
 from wherry.server.marks import Marks
@@ -43,7 +43,6 @@ __all__ = ["Desk", "Poll"]
 _ANSWER_WITHIN_SECONDS: Final = 5.0
 _LEAVE_WITHIN_SECONDS: Final = 0.5
 _MOST_QUIET: Final = 10_000
-_GOING: Final = "the server is shutting down: ask again"
 
 
 class Desk:
@@ -100,7 +99,7 @@ class Desk:
         was leased for it goes back at once.
         """
         if self._draining:
-            raise Unavailable(_GOING)
+            raise ShuttingDown
         self._roster.seen(
             poll.caller,
             poll.worker,

@@ -29,6 +29,7 @@ _TABLE: Final[tuple[tuple[type[Exception], str, str, int], ...]] = (
     (errors.LimitReached, "LIMIT_REACHED", "RESOURCE_EXHAUSTED", 429),
     (errors.PoolExhausted, "OVERLOADED", "UNAVAILABLE", 503),
     (errors.ReadOnly, "DATABASE_READ_ONLY", "UNAVAILABLE", 503),
+    (errors.ShuttingDown, "SHUTTING_DOWN", "UNAVAILABLE", 503),
     (errors.Unavailable, "DATABASE_UNAVAILABLE", "UNAVAILABLE", 503),
     (errors.SchemaError, "SCHEMA", "UNAVAILABLE", 503),
 )
@@ -45,6 +46,7 @@ _RETRY_SECONDS: Final[dict[str, float]] = {
     "OVERLOADED": 1.0,
     "DATABASE_READ_ONLY": 1.0,
     "DATABASE_UNAVAILABLE": 1.0,
+    "SHUTTING_DOWN": 1.0,
 }
 
 

@@ -43,6 +43,7 @@ _KINDS: Final[dict[str, type[errors.WherryError]]] = {
     "OVERLOADED": errors.Unavailable,
     "DATABASE_READ_ONLY": errors.ReadOnly,
     "DATABASE_UNAVAILABLE": errors.Unavailable,
+    "SHUTTING_DOWN": errors.ShuttingDown,
     "SCHEMA": errors.SchemaError,
 }
 # For a status that gRPC itself, or a proxy on the way, has answered.

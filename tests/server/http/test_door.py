@@ -91,7 +91,7 @@ async def test_a_draining_door_is_not_ready_but_answers(opened: Opened) -> None:
         await asked(door, path) for path in ("/readyz", "/healthz", "/api/v1/queues")
     ]
     assert before.status_code == 200
-    assert (ready.status_code, ready.json()["reason"]) == (503, "DRAINING")
+    assert (ready.status_code, ready.json()["reason"]) == (503, "SHUTTING_DOWN")
     assert (alive.status_code, served.status_code) == (200, 200)
     assert served.headers["connection"] == "close"
 

@@ -33,7 +33,7 @@ class Health:
     async def check(self) -> None:
         """Raise Refused while the server drains, and Unavailable while its database is away."""
         if self.draining:
-            raise Refused(503, "DRAINING", "the server is shutting down: ask another one")
+            raise Refused(503, "SHUTTING_DOWN", "the server is shutting down: ask another one")
         async with self._lock:
             if monotonic() - self._asked_at >= _KEPT_SECONDS:
                 self._trouble = await self._ask()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import monotonic
 
-log = logging.getLogger("wherry.worker")
+log = logging.getLogger("wherry")
 
 SIGNALS = (
     (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

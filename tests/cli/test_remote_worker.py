@@ -128,6 +128,27 @@ def test_a_server_that_is_away_at_the_start_is_waited_for(
     assert worker.end(seconds=8) == 0, worker.err
 
 
+def test_a_frozen_server_holds_up_neither_the_work_afterwards_nor_the_end(
+    serve: Callable[..., tuple[str, Running]], started: Start, database: wherry.App
+) -> None:
+    address, server = serve()
+    worker = started("worker", "shop:app", "--server", address, "--lease-for", "3s")
+    ids = [database.enqueue("shop.slow", {"seconds": 4}).id]
+    worker.says("begun")
+
+    server.signal(signal.SIGSTOP)
+    ids.append(database.enqueue("shop.mail", {"to": "bob"}).id)
+    worker.says("heartbeats do not get through", seconds=40)
+    server.signal(signal.SIGCONT)
+    for id_ in ids:
+        wait_for(lambda id_=id_: state(database, id_) is State.SUCCEEDED, seconds=30)  # type: ignore[misc]
+
+    server.signal(signal.SIGSTOP)
+    worker.signal(signal.SIGTERM)
+    assert worker.end(seconds=10) == 0, worker.err
+    server.signal(signal.SIGCONT)
+
+
 def test_a_worker_that_is_not_let_in_ends_with_a_sentence(
     serve: Callable[..., tuple[str, Running]], started: Start, cli: Cli, tmp_path: Path
 ) -> None:

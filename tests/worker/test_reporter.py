@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from psycopg import errors
@@ -14,9 +14,9 @@ from tests.facts import await_for
 from tests.worker.fake import FakeTransport, every, in_turn, make_lease
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks
 from wherry.domain.failure import Failure
-from wherry.domain.lease import Reported
+from wherry.domain.lease import Lease, Reported
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome
-from wherry.errors import SchemaMissing, Unavailable
+from wherry.errors import InvalidOption, LimitReached, SchemaMissing, Unavailable
 from wherry.worker import reporter as reporter_module
 from wherry.worker.held import Held
 from wherry.worker.reporter import Reporter
@@ -38,7 +38,7 @@ class Told:
 
     def put(self, *outcomes: Outcome) -> None:
         for outcome in outcomes:
-            self.held.add([outcome.lease])
+            self.held.add([cast(Lease, outcome.lease)])
             self.reporter.put(outcome)
 
     async def settled(self) -> None:
@@ -145,12 +145,21 @@ async def test_an_outcome_is_not_dropped_for_what_is_wrong_with_the_database(
     assert told.answers == [(1, Reported.DONE)]
 
 
-async def test_a_refused_outcome_spoils_none_of_its_neighbours() -> None:
+@pytest.mark.parametrize(
+    "refused",
+    [
+        errors.UntranslatableCharacter("\\u0000 cannot be converted to text"),
+        InvalidOption("result", None, "is refused by a server"),
+        LimitReached("it is too large for a server"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_refused_outcome_spoils_none_of_its_neighbours(refused: Exception) -> None:
     """PAY-02, LOST-10: it is replaced by one that PostgreSQL cannot refuse."""
 
     def refuse_odd_results(command: CompleteTasks) -> list[Reported]:
         if any(outcome.result_text == "odd" for outcome in command.outcomes):
-            raise errors.UntranslatableCharacter("\\u0000 cannot be converted to text")
+            raise refused
         return [Reported.DONE] * len(command.outcomes)
 
     async with reporting(complete=refuse_odd_results, fail=every(Reported.FAILED)) as told:

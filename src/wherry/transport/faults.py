@@ -11,7 +11,14 @@ from enum import Enum
 import psycopg
 from psycopg import errors
 
-from wherry.errors import ReadOnly, SchemaMissing, Unavailable, WherryError
+from wherry.errors import (
+    InvalidTask,
+    LimitReached,
+    ReadOnly,
+    SchemaMissing,
+    Unavailable,
+    WherryError,
+)
 
 
 class Fault(Enum):
@@ -58,7 +65,14 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the values that were sent are at fault: others in their place would go through."""
+    """Whether the values that were sent are at fault: others in their place would go through.
+
+    A server says so by an error of ours, also where there is too much of them.
+    """
+    if isinstance(error, LimitReached):
+        return error.retry_seconds is None
+    if isinstance(error, InvalidTask):
+        return True
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     if state is not None:
         return state[:2] in _REFUSED_CLASSES

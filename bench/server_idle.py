@@ -1,0 +1,138 @@
+"""What idle long polls cost: statements at the database, CPU of the server, time of other calls.
+
+Each poll is of its own worker over its own connection. The server's maintenance is counted too, and
+whatever else PostgreSQL commits meanwhile. Sessions tell their counts up to ten seconds late: as
+late before the window as after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from time import perf_counter, sleep
+from typing import Any
+
+import grpc.aio
+
+from bench import drain, handlers
+from bench.children import Children, Ready
+from bench.place import Place
+from bench.server_process import Served
+from wherry.commands.leases import CompleteTasks
+from wherry.domain.lease import Reported
+from wherry.domain.outcome import Completed
+from wherry.wire.v1 import leases_pb2
+from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub
+
+WAIT_SECONDS = 60
+BEAT_SECONDS = 10.0
+SETTLING_SECONDS = 12.0
+_OWN_CONNECTION = [("grpc.use_local_subchannel_pool", 1)]
+
+
+def wait_in_line(
+    ready: Ready, *, address: str, polls: int, queues: int, beating: bool
+) -> dict[str, Any]:
+    """Keep so many polls waiting, on so many queues in turn, until SIGTERM."""
+    return asyncio.run(_wait(ready, address, polls, queues, beating))
+
+
+async def _wait(
+    ready: Ready, address: str, polls: int, queues: int, beating: bool
+) -> dict[str, Any]:
+    answered = leased = 0
+    target = address.removeprefix("grpc://")
+
+    async def poll(number: int) -> None:
+        nonlocal answered, leased
+        async with grpc.aio.insecure_channel(target, options=_OWN_CONNECTION) as channel:
+            stub: Any = TaskQueueStub(channel)
+            request = leases_pb2.LeaseRequest(
+                worker_id=f"idle-{number}", queues=[f"idle-{number % queues}"], types=["nothing"]
+            )
+            request.wait.FromSeconds(WAIT_SECONDS)
+            async with asyncio.TaskGroup() as group:
+                if beating:
+                    group.create_task(beat(stub, number))
+                while True:
+                    answer = await stub.Lease(request, timeout=WAIT_SECONDS + 20)
+                    answered += 1
+                    leased += len(answer.tasks)
+
+    async def beat(stub: Any, number: int) -> None:
+        await asyncio.sleep(BEAT_SECONDS * number / polls)
+        while True:
+            await stub.Heartbeat(leases_pb2.HeartbeatRequest(worker_id=f"idle-{number}"))
+            await asyncio.sleep(BEAT_SECONDS)
+
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    waiting = [asyncio.create_task(poll(number)) for number in range(polls)]
+    await asyncio.to_thread(ready)
+    stopping = asyncio.create_task(stopped.wait())
+    done, _ = await asyncio.wait([stopping, *waiting], return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        # Raises what a poll ended with, which none should.
+        task.result()
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    return {"answered": answered, "leased": leased}
+
+
+def complete(ready: Ready, *, address: str, tasks: int) -> dict[str, Any]:
+    """Lease all there is, then complete it one by one, and tell how long each call took."""
+    app = handlers.app
+    app.move(address)
+    leases = app.lease(worker="busy", queues=[handlers.QUEUE], max_tasks=tasks, lease_for=300)
+    ready()
+    took: list[float] = []
+    for lease in leases:
+        began = perf_counter()
+        [answer] = app.carry(CompleteTasks((Completed(lease, None),)))
+        took.append(perf_counter() - began)
+        if answer is not Reported.DONE:
+            raise SystemExit(f"a task was not done but {answer}")
+    app.close()
+    once = {json.loads(lease.payload_text)["n"] for lease in leases}
+    if once != set(range(tasks)):
+        raise SystemExit(f"lost or doubled: {len(once)} of {tasks} were leased")
+    return {"took": took}
+
+
+def one_run(
+    place: Place, *, polls: int, queues: int, beating: bool, seconds: float, calls: int
+) -> dict[str, float]:
+    """Measure a server with so many idle polls; then its unary calls beside them."""
+    place.renew()
+    drain.fill(place, calls)
+    with Served(place.dsn) as served, Children() as children:
+        line = children.start(
+            "bench.server_idle:wait_in_line",
+            address=served.grpc, polls=polls, queues=queues, beating=beating,
+        )  # fmt: skip
+        line.wait_until_ready()
+        line.go()
+        # Until all wait, and none of them is news.
+        sleep(SETTLING_SECONDS)
+        before, cpu = place.read(), served.cpu()
+        sleep(seconds)
+        spent, cpu = place.spent(before), served.cpu() - cpu
+        completing = children.start("bench.server_idle:complete", address=served.grpc, tasks=calls)
+        completing.wait_until_ready()
+        completing.go()
+        took = sorted(each * 1000 for each in completing.result()["took"])
+        line.stop()
+        waited = line.result()
+        if waited["leased"]:
+            raise SystemExit(f"idle polls were answered with {waited['leased']} tasks")
+    place.must_have_succeeded(calls)
+    return {
+        "statements/s": spent.commits / spent.seconds,
+        "server CPU %": cpu / spent.seconds * 100,
+        "postgres CPU %": spent.server_cpu / spent.seconds * 100,
+        "complete p50": took[len(took) // 2],
+        "complete p95": took[len(took) * 95 // 100],
+        "complete p99": took[len(took) * 99 // 100],
+    }

@@ -356,7 +356,7 @@ class ResultNotStored(ResultError):
 
 
 class Unavailable(WherryError):
-    """The database is out of reach; whether the last statement happened is not known."""
+    """The database, or the server, is out of reach; whether the last call happened is not known."""
 
 
 class ReadOnly(Unavailable):

@@ -48,7 +48,8 @@ class App(Calls, BlockingCalls):
     """A task queue in one database.
 
     *dsn*: libpq conninfo or URI; without it $WHERRY_DSN is read at first use. `embedded:` (or
-    `embedded:/folder`) is a PostgreSQL that Wherry starts itself and migrates.
+    `embedded:/folder`) is a PostgreSQL that Wherry starts itself and migrates; `grpc://host:port`
+    (or `grpcs://`) is a server, which has the database.
     *imports*: modules with handlers, imported by workers only.
     *tx*: a function that returns the ambient connection, so that no enqueue forgets it.
     *pool_size*: the most connections that one process's calls hold at a time, per loop; 1 to 1,000.

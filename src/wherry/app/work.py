@@ -293,7 +293,8 @@ async def _remote(plan: _Plan, stack: AsyncExitStack) -> _Parts:
     me = plan.beat(plan.name)
 
     def heard(directive: Directive) -> None:
-        worker.direct(directive)
+        # Soon: it may end the very poll that told of it, and with it what came along.
+        loop.call_soon(worker.direct, directive)
 
     def heard_in_thread(directive: Directive) -> None:
         with suppress(RuntimeError):

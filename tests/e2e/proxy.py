@@ -26,6 +26,8 @@ class Connection:
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.opened_at = time.monotonic()
         self.cut: Cut | None = None
+        # Its client gets no more answers, and does not know.
+        self.deaf = False
         self.up = b""
         self._client, self._server = client, server
 
@@ -56,13 +58,15 @@ class Connection:
 class Proxy:
     """Listens on `port` and passes on to *target*; a context manager.
 
-    `seconds_each_way` holds everything up for so long. `forbidden`: a connection on which a client
-    sends this is reset.
+    *seconds_each_way* holds everything up for so long. `forbidden`: a connection on which a client
+    sends this is reset. `unanswered`: what a client sends with this reaches the server, but no
+    answer comes back, and a second later the connection is reset; once.
     """
 
     def __init__(self, target: int, *, seconds_each_way: float = 0.0) -> None:
         self.port = 0
         self.forbidden: bytes | None = None
+        self.unanswered: bytes | None = None
         self.swallowed: list[tuple[bytes, float]] = []
         self._target = target
         self._seconds = seconds_each_way
@@ -156,7 +160,7 @@ class Proxy:
     ) -> None:
         late: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         async with asyncio.TaskGroup() as group:
-            writing = group.create_task(self._write(connection, late, writer))
+            writing = group.create_task(self._write(connection, late, writer, is_up=is_up))
             with suppress(OSError):
                 while data := await reader.read(65536):
                     if is_up:
@@ -174,12 +178,14 @@ class Proxy:
         connection: Connection,
         late: asyncio.Queue[tuple[float, bytes]],
         writer: asyncio.StreamWriter,
+        *,
+        is_up: bool,
     ) -> None:
         while True:
             at, data = await late.get()
             if self._seconds:
                 await asyncio.sleep(max(0.0, at - time.monotonic()))
-            if connection.cut is None:
+            if connection.cut is None and (is_up or not connection.deaf):
                 with suppress(OSError):
                     writer.write(data)
                     await writer.drain()
@@ -189,6 +195,10 @@ class Proxy:
             connection.up += data
         if self.forbidden is not None and self.forbidden in data:
             connection.end("reset")
+        if self.unanswered is not None and self.unanswered in data:
+            self.unanswered = None
+            connection.deaf = True
+            self._loop.call_later(1.0, connection.end, "reset")
 
     def _look_down(self, connection: Connection, data: bytes) -> None:
         for text, how in list(self._traps.items()):

@@ -104,3 +104,29 @@ def test_of_two_servers_one_is_killed_and_the_other_one_finishes_everything(
 
     assert all(worker.runs for worker in workers)
     assert notes.of(last)[0].worker in {str(workers[n].process.pid) for n in (0, 2)}
+
+
+def test_a_server_that_is_restarted_in_good_order_costs_no_attempt(
+    fleet: Fleet, dsn: str, notes: Notes
+) -> None:
+    """B3: a signal in the middle of a run, twice; what it had leased is delivered or given back."""
+    tasks = 4_000
+    server = fleet.server(dsn)
+    workers = [
+        fleet.worker(server.address, notes=dsn, name=f"w{n}", options="--concurrency 5", wait=False)
+        for n in range(3)
+    ]
+    wait_until_up(*workers)
+    enqueued(server.address, tasks)
+    for done in (400, 1_500):
+        wait_for(lambda done=done: notes.done() >= done, seconds=30)  # type: ignore[misc]
+        server.send(signal.SIGTERM)
+        assert server.ended(within=5) == 0, server.log
+        assert notes.done() < tasks
+        server = fleet.server(dsn, like=server)
+
+    # Sooner than any lease of 30 s would run out.
+    notes.wait_until_done(tasks, seconds=25)
+
+    check_once(notes, tasks, most_lost=0)
+    assert all(worker.runs for worker in workers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub
 
 # HTTP/2 names a method in full once a connection; the next bytes differ.
 LEASE = b"/wherry.v1.TaskQueue/Lease"
+REPORT = b"/wherry.v1.TaskQueue/Report"
 # A handler is given 30 s before its task would come back because the lease ran out.
 WITHIN_A_LEASE = 25.0
 
@@ -133,6 +135,27 @@ def test_fifty_leases_that_never_arrived_go_back_within_seconds(
     assert len(notes.all()) == n
     lost_at = max(at for _, at in proxy.swallowed)
     assert max(begun.values()) - lost_at < 15
+
+
+def test_a_report_whose_answer_was_lost_is_sent_again_and_counts_once(
+    fleet: Fleet, proxy: Proxy, queue: wherry.App, notes: Notes
+) -> None:
+    """A5: the server has stored it, and its worker cannot know."""
+    worker = fleet.worker(proxy.address, notes=notes.dsn)
+    wait_for(lambda: notes.waiting() == 1, seconds=20, what="it waits for tasks")
+    proxy.unanswered = REPORT
+    before = len(proxy.connections)
+
+    id_ = queue.enqueue("effect", {"n": 1}).id
+    wait_for(lambda: notes.done() == 1, seconds=20)
+    wait_for(lambda: len(proxy.connections) > before, seconds=20, what="it has come back")
+    worker.send(signal.SIGTERM)
+
+    # With 1 it would say that an outcome could not be told.
+    assert worker.ended(within=15) == 0, worker.log
+    assert "outcomes are kept until they can be told" in worker.log
+    check_untouched(queue, [id_])
+    assert len(notes.of(id_)) == 1
 
 
 def test_a_worker_whose_polls_are_cut_keeps_what_it_runs(

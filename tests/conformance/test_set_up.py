@@ -269,6 +269,32 @@ async def test_tls_is_spoken_and_both_sides_can_be_checked(dsn: str, tmp_path: P
 # ── addresses ──
 
 
+async def test_of_several_addresses_one_that_is_away_is_passed_over(address: str) -> None:
+    # A name with two addresses; the server listens on that of IPv4 only.
+    async with wherry.App(f"grpc://localhost:{read_server(address).port}") as app:
+        for _ in range(20):
+            assert (await app.aenqueue("t")).created
+
+
+async def test_the_command_line_takes_a_servers_address_too(address: str) -> None:
+    async def wherry_(*arguments: str) -> str:
+        command = (sys.executable, "-m", "wherry", *arguments, "--dsn", address)
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode == 0, (arguments, err.decode())
+        return out.decode()
+
+    await wherry_("enqueue", "mail.send", '{"to": "ada"}', "--queue", "mail")
+    assert "mail.send" in await wherry_("tasks", "list", "--json")
+    assert '"ada"' in await wherry_("tasks", "show", "1", "--json")
+    assert "mail" in await wherry_("queues", "list")
+    await wherry_("queues", "pause", "mail")
+    await wherry_("workers", "list")
+    await wherry_("tasks", "cancel", "1")
+
+
 @pytest.mark.parametrize(
     ("dsn", "shown"),
     [

@@ -71,8 +71,8 @@ def rpc_of(command: Command[R], *, worker: str = "") -> Rpc[R]:
     made = _rpc_of(command, worker, None)
     if made is None:
         raise ConfigError(
-            f"{type(command).__name__} cannot be asked of a server, which does its own"
-            " maintenance: this needs an App that has the database's own DSN"
+            f"{type(command).__name__} cannot be asked of a server, which does its maintenance by"
+            " itself and leaves the rest to its operator: this needs the database's own DSN"
         )
     # Each branch knows its own command's answer, which the type checkers cannot.
     return cast("Rpc[R]", made)

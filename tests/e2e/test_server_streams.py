@@ -8,6 +8,8 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from datetime import timedelta
 
 import grpc
 import pytest
@@ -15,7 +17,11 @@ import pytest
 import wherry
 from tests.e2e.proxy import Cut, Proxy
 from tests.e2e.servers import Fleet, Notes, ServerProcess
-from tests.facts import wait_for
+from tests.facts import await_for, wait_for
+from wherry.server.auth import Authenticator, Polls
+from wherry.server.grpc import GrpcDoor, GrpcSettings
+from wherry.server.running import running_service
+from wherry.transport.grpc import channel
 from wherry.wire.v1 import leases_pb2
 from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub
 
@@ -76,6 +82,48 @@ def test_a_worker_whose_idle_connection_was_cut_starts_the_next_task_at_once(
 
         assert note.at - back_at < 2
         assert back_at - cut_at < 5
+
+
+async def test_a_connection_that_died_without_a_word_is_given_up_by_its_client(
+    server: ServerProcess, notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API-01: long before the poll's own time is over; a ping each 20 s is one a second here."""
+    options = dict(channel._OPTIONS) | {"grpc.keepalive_time_ms": 1000}
+    monkeypatch.setattr(channel, "_OPTIONS", list(options.items()))
+    with Proxy(server.grpc) as proxy:
+        async with wherry.App(proxy.address) as remote:
+            poll = asyncio.create_task(remote.alease(worker="w", wait=30))
+            await await_for(lambda: notes.waiting() == 1)
+
+            assert proxy.cut("silent") == 1
+
+            async with asyncio.timeout(15):
+                with pytest.raises(wherry.Unavailable):
+                    await poll
+
+
+async def test_a_client_that_died_without_a_word_is_noticed_by_its_server(
+    app: wherry.App,
+) -> None:
+    """API-01, API-04: then nobody waits in its place for a task that it would never get."""
+    settings = GrpcSettings(
+        address="127.0.0.1:0", ping_every=timedelta(seconds=1), ping_timeout=timedelta(seconds=1)
+    )
+    async with running_service(app) as running, AsyncExitStack() as stack:
+        authenticator = Authenticator(app, required=False)
+        stack.push_async_callback(authenticator.aclose)
+        door = GrpcDoor(running.service, authenticator, Polls(), settings)
+        proxy = stack.enter_context(Proxy(await door.start()))
+        stack.push_async_callback(door.stop, 0.5)
+        remote = await stack.enter_async_context(wherry.App(proxy.address))
+        poll = asyncio.create_task(remote.alease(worker="w", wait=30))
+        await await_for(lambda: running.desk.waiting == 1)
+
+        assert proxy.cut("silent") == 1
+
+        await await_for(lambda: running.desk.waiting == 0, seconds=15)
+        poll.cancel()
+        await asyncio.wait([poll])
 
 
 def test_answers_that_are_lost_on_the_way_cost_a_worker_no_attempt(

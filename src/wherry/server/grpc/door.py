@@ -115,6 +115,8 @@ class GrpcDoor:
             ("grpc.max_connection_age_grace_ms", _ms(settings.connection_age_grace)),
             ("grpc.keepalive_time_ms", _ms(settings.ping_every)),
             ("grpc.keepalive_timeout_ms", _ms(settings.ping_timeout)),
+            # The one above does nothing in this gRPC: an unanswered ping has a timeout of its own.
+            ("grpc.http2.ping_timeout_ms", _ms(settings.ping_timeout)),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", _ms(settings.least_ping_interval)),
         ]

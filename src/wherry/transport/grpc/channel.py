@@ -26,6 +26,8 @@ _OPTIONS: Final[list[tuple[str, Any]]] = [
     # A server that vanished without a word is noticed within 25 s, also during a long poll.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 5_000),
+    # The one above does nothing in this gRPC, where an unanswered ping has a timeout of its own.
+    ("grpc.http2.ping_timeout_ms", 5_000),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2_000),

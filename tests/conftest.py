@@ -25,6 +25,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="also play every three operations on one task against one another (tests/race)",
     )
+    parser.addoption(
+        "--fuzz-calls",
+        type=int,
+        default=800,
+        metavar="N",
+        help="so many bad calls each door of a server gets (tests/security; default: 800)",
+    )
 
 
 @pytest.fixture

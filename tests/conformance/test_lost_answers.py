@@ -17,11 +17,13 @@ import wherry
 from tests.conformance.conftest import served
 from tests.conformance.cutting import Cutting
 from tests.facts import await_for
-from tests.worker.support import at_work, finished, get
+from tests.worker.support import at_work, finished, get, until
 from wherry.commands.remote import GetServer
 from wherry.domain.state import State
+from wherry.domain.worker import WorkerSeen
 from wherry.dsn import read_server
 from wherry.transport.grpc.client import GrpcTransport
+from wherry.worker import keeper
 
 MARK = "mark-me-4711"
 
@@ -189,6 +191,44 @@ async def test_a_worker_goes_on_when_its_server_is_started_again(
                 tasks = [await finished(database, id_) for id_ in (first, second)]
 
     assert [(task.state, task.attempts) for task in tasks] == [(State.SUCCEEDED, 1)] * 2
+
+
+async def test_a_drained_worker_stays_drained_when_its_server_is_started_again(
+    dsn: str,
+    database: wherry.App,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "wherry.worker")
+    monkeypatch.setattr(keeper, "_BEAT_WORKER_EVERY", 0.1)
+    monkeypatch.setattr(keeper.Keeper, "_pause", lambda _: 0.1)
+    port = free_port()
+    async with wherry.App(f"grpc://127.0.0.1:{port}") as app:
+
+        @app.task(name="t")
+        async def t() -> None:
+            pass
+
+        async def one() -> list[WorkerSeen]:
+            return [worker for worker in await database.alist_workers() if worker.alive]
+
+        async with at_work(app, name="w1"):
+            async with served(dsn, port=port):
+                await until(one, what="the worker is listed")
+                [before] = await one()
+                await app.adirect_workers(["w1"], "drain")
+                await await_for(lambda: "told to drain" in caplog.text)
+            async with served(dsn, port=port):
+                task = (await database.aenqueue("t")).id
+
+                async def beaten() -> bool:
+                    return [worker.beat_at > before.beat_at for worker in await one()] == [True]
+
+                await until(beaten, what="the worker is heard of by the new server")
+                assert [worker.instance for worker in await one()] == [before.instance]
+                assert (await get(database, task)).state is State.QUEUED
+                await app.adirect_workers(["w1"], "none")
+                assert (await finished(database, task)).state is State.SUCCEEDED
 
 
 async def test_an_idle_worker_asks_no_more_than_it_has_to(

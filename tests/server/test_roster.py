@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from functools import partial
 
 import pytest
@@ -12,6 +13,7 @@ import wherry
 from tests.facts import await_for
 from tests.server.statements import count_statements
 from wherry.domain.worker import Directive, WorkerSeen
+from wherry.errors import InvalidOption
 from wherry.server.caller import ANYBODY, Caller, Right
 from wherry.server.running import Running, running_service
 from wherry.server.service import Leased, Service
@@ -142,6 +144,90 @@ async def test_the_same_name_under_another_token_is_another_worker(service: Serv
     one, two = await listed(service, "w", "w")
 
     assert one.instance != two.instance
+
+
+async def test_what_was_asked_of_an_instance_holds_through_other_servers_and_restarts(
+    service: Service, app: wherry.App
+) -> None:
+    instance = str(uuid.uuid4())
+    await service.lease(ANYBODY, worker="w", instance=instance)
+    [before] = await listed(service, "w")
+    await service.direct_workers(ANYBODY, names=["w"], directive=Directive.DRAIN)
+    await app.aenqueue("t")
+
+    # A restarted server and another one are the same to it: neither has ever heard of it.
+    async with running_service(app) as other:
+        short = await other.service.lease(ANYBODY, worker="w", instance=instance)
+        waited = await asyncio.wait_for(
+            other.service.lease(ANYBODY, worker="w", instance=instance, wait=0.1), timeout=5
+        )
+
+        assert short == waited == Leased([], Directive.DRAIN)
+        assert [worker.instance for worker in await listed(service, "w")] == [before.instance]
+
+
+async def test_a_waiting_poll_that_is_a_servers_first_word_of_a_drained_worker_is_answered(
+    service: Service, app: wherry.App
+) -> None:
+    instance = str(uuid.uuid4())
+    await service.lease(ANYBODY, worker="w", instance=instance)
+    await listed(service, "w")
+    await service.direct_workers(ANYBODY, names=["w"], directive=Directive.STOP)
+    await app.aenqueue("t")
+
+    async with running_service(app) as other:
+        poll = other.service.lease(ANYBODY, worker="w", instance=instance, wait=60)
+
+        assert await asyncio.wait_for(poll, timeout=5) == Leased([], Directive.STOP)
+
+
+async def test_a_new_process_under_the_name_of_a_drained_one_was_asked_for_nothing(
+    service: Service, app: wherry.App
+) -> None:
+    await service.lease(ANYBODY, worker="w", instance=str(uuid.uuid4()))
+    await listed(service, "w")
+    await service.direct_workers(ANYBODY, names=["w"], directive=Directive.DRAIN)
+    await app.aenqueue("t")
+
+    leased = await service.lease(ANYBODY, worker="w", instance=str(uuid.uuid4()), wait=5)
+
+    assert len(leased.leases) == 1
+    assert leased.directive is Directive.NONE
+
+
+async def test_nobody_is_the_instance_of_another_token_or_name(service: Service) -> None:
+    instance = str(uuid.uuid4())
+    for token_id, worker in (("a", "w"), ("b", "w"), ("a", "v")):
+        somebody = Caller(token_id, frozenset(Right), ("*",), token_id=token_id)
+        await service.heartbeat(somebody, leases=[], worker=worker, instance=instance)
+
+    seen = await listed(service, "v", "w", "w")
+    somebody = Caller("b", frozenset(Right), ("*",), token_id="b")
+    await service.leave_worker(somebody, worker="w", instance=instance)
+
+    assert len({worker.instance for worker in seen}) == 3
+    assert instance not in {worker.instance for worker in seen}
+    left = {worker.instance for worker in await listed(service, "v", "w")}
+    assert left < {worker.instance for worker in seen}
+
+
+async def test_a_goodbye_that_reaches_another_server_is_one(
+    service: Service, app: wherry.App
+) -> None:
+    instance = str(uuid.uuid4())
+    async with running_service(app) as other:
+        await other.service.heartbeat(ANYBODY, leases=[], worker="w", instance=instance)
+        await listed(service, "w")
+
+    await service.leave_worker(ANYBODY, worker="w", instance=instance.upper())
+
+    await listed(service)
+
+
+@pytest.mark.parametrize("instance", ["w", "0" * 31, "x" * 100_000, "é" * 36])
+async def test_an_instance_that_is_no_uuid_is_refused(service: Service, instance: str) -> None:
+    with pytest.raises(InvalidOption, match="UUID"):
+        await service.lease(ANYBODY, worker="w", instance=instance)
 
 
 async def test_two_servers_wake_the_polls_of_one_another(running: Running, app: wherry.App) -> None:

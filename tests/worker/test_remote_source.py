@@ -39,6 +39,7 @@ def scripted(
     source = RemoteSource(
         transport,
         worker="w1",
+        instance="5f0c1ed8-6d7b-4b1e-9d3c-0a9b1c2d3e4f",
         queues=("a", "b"),
         types=app.registry.names,
         lease_seconds=chosen.lease_for.total_seconds(),

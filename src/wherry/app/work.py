@@ -289,8 +289,7 @@ async def _remote(plan: _Plan, stack: AsyncExitStack) -> _Parts:
         from wherry.transport.grpc.client_blocking import GrpcTransport as BlockingGrpc
     address = read_server(plan.dsn)
     loop = asyncio.get_running_loop()
-    # A server knows its workers by name.
-    me = plan.beat(plan.name)
+    me = plan.beat(str(uuid.uuid4()))
 
     def heard(directive: Directive) -> None:
         # Soon: it may end the very poll that told of it, and with it what came along.
@@ -303,11 +302,18 @@ async def _remote(plan: _Plan, stack: AsyncExitStack) -> _Parts:
 
     # One channel for leasing and reporting, of which neither can hold up the other, and one for
     # the keeper's thread.
-    transport = GrpcTransport(address, answer_seconds=_BRIEF_SECONDS, worker=plan.name, heard=heard)
+    transport = GrpcTransport(
+        address,
+        answer_seconds=_BRIEF_SECONDS,
+        worker=plan.name,
+        instance=me.instance,
+        heard=heard,
+    )
     stack.push_async_callback(transport.close)
     source = RemoteSource(
         transport,
         worker=plan.name,
+        instance=me.instance,
         queues=plan.queues,
         types=plan.app.registry.names,
         lease_seconds=plan.lease_seconds,
@@ -323,10 +329,11 @@ async def _remote(plan: _Plan, stack: AsyncExitStack) -> _Parts:
         address,
         answer_seconds=plan.beat_answer_seconds,
         worker=plan.name,
+        instance=me.instance,
         heard=heard_in_thread,
     )
     return _Parts(
-        worker, plan.keeper(beating, worker, me), transport, LeaveWorker(plan.name), services={}
+        worker, plan.keeper(beating, worker, me), transport, LeaveWorker(me.instance), services={}
     )
 
 

@@ -33,6 +33,8 @@ class PollTasks(Command[list[Lease]]):
     lease_seconds: float = config.DEFAULT_LEASE_FOR.total_seconds()
     wait_seconds: float = 0.0
     confirm_seconds: float | None = None
+    # A UUID that the worker drew at its start.
+    instance: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,11 @@ from wherry.commands.workers import EVERY_QUEUE, LeaveWorker
 from wherry.domain.lease import Lease, LeaseRef
 from wherry.domain.worker import Directive
 from wherry.errors import ShuttingDown, Unavailable, WherryError
-from wherry.server.caller import ALL_QUEUES, Caller
+from wherry.server.caller import ALL_QUEUES
 from wherry.server.dealing import deal
 from wherry.server.marks import Marks
 from wherry.server.returns import Returns
-from wherry.server.roster import Roster
+from wherry.server.roster import Roster, Who
 from wherry.server.waiters import Poll, Sought, Waiter
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line
@@ -101,13 +101,13 @@ class Desk:
         if self._draining:
             raise ShuttingDown
         self._roster.seen(
-            poll.caller,
-            poll.worker,
+            poll.who,
+            host=poll.caller.peer,
             queues=None if poll.every_queue else poll.queues,
             types=poll.types,
             is_polling=True,
         )
-        directive = self._roster.directive_of(poll.caller, poll.worker)
+        directive = self._roster.directive_of(poll.who)
         if directive is Directive.STOP:
             return []
         waiter = Waiter(poll)
@@ -117,6 +117,9 @@ class Desk:
             waiter.rests, waiter.hungry = True, False
         elif waiter.over and self._trouble is not None and monotonic() < self._trouble_until:
             raise self._away()
+        elif directive is None:
+            # It may have been told to drain through another server: that is known in a moment.
+            waiter.rests, waiter.hungry = True, False
         elif not waiter.over and poll.sought in self._quiet and self._marks.settled(poll.marks):
             waiter.hungry = False
         return await self._wait(waiter)
@@ -188,21 +191,21 @@ class Desk:
         """Somebody has beaten or reported: these leases were delivered."""
         self._returns.confirm(leases)
 
-    def seen(self, caller: Caller, worker: str) -> None:
+    def seen(self, who: Who, *, host: str) -> None:
         """A worker was heard of, beating."""
-        self._roster.seen(caller, worker)
+        self._roster.seen(who, host=host)
 
-    def directive_of(self, caller: Caller, worker: str) -> Directive:
-        """Return what a worker is asked to do."""
-        return self._roster.directive_of(caller, worker)
+    def directive_of(self, who: Who) -> Directive:
+        """Return what a worker is asked to do, as far as is known here."""
+        return self._roster.directive_of(who) or Directive.NONE
 
     def ask_directives(self) -> None:
         """Look soon for what workers are asked to do."""
         self._roster.ask_soon()
 
-    async def leave(self, caller: Caller, worker: str) -> None:
+    async def leave(self, who: Who) -> None:
         """A worker says goodbye."""
-        await self._roster.leave(caller, worker)
+        await self._roster.leave(who)
 
     def heard(self, queue: str) -> None:
         """There may be tasks in *queue*: its polls are served. The empty name is every queue."""
@@ -354,13 +357,16 @@ class Desk:
             for mark in waiter.poll.marks
         }
 
-    def _waiting_workers(self) -> list[tuple[str | None, str]]:
-        return [(w.poll.caller.token_id, w.poll.worker) for w in self._waiters]
+    def _waiting_workers(self) -> list[Who]:
+        return [waiter.poll.who for waiter in self._waiters]
 
-    def _directive_changed(self, token_id: str | None, worker: str) -> None:
-        for waiter in list(self._waiters):
-            poll = waiter.poll
-            if (poll.caller.token_id, poll.worker) == (token_id, worker):
-                waiter.over = True
-                if not waiter.in_flight:
-                    waiter.settle()
+    def _directive_changed(self, who: Who, before: Directive | None) -> None:
+        is_free = before is None and self.directive_of(who) is Directive.NONE
+        for waiter in [waiter for waiter in self._waiters if waiter.poll.who == who]:
+            if is_free:
+                waiter.rests = False
+                self._feed([waiter])
+                continue
+            waiter.over = True
+            if not waiter.in_flight:
+                waiter.settle()

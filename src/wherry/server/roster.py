@@ -2,25 +2,26 @@
 
 A worker is known by its token and its name; it is heard of whenever it polls or beats, and stays
 heard of while a poll of its waits. One statement beats for all of them, and its answer is what they
-are asked to do. A worker that goes on through another server, or through this one after a restart,
-is another instance there; what was asked of the old one is not asked of the new one.
+are asked to do. A worker that says which instance of its name it is has one row through all
+servers: what was asked of it holds through each of them, also after a restart. One that does not is
+another instance at each server; what was asked of the old one is not asked of the new one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 from wherry.commands.workers import BeatWorker, BeatWorkers, LeaveWorker
 from wherry.domain.worker import Directive
 from wherry.errors import Unavailable
-from wherry.server.caller import Caller
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line
 from wherry.transport.patience import Patience
@@ -28,8 +29,8 @@ from wherry.transport.patience import Patience
 log = logging.getLogger("wherry.server")
 
 _BEAT_EVERY_SECONDS: Final = 18.0
-# Newcomers that come together are told of together.
-_GATHER_SECONDS: Final = 0.5
+# Newcomers that come together are told of together; their polls wait for it.
+_GATHER_SECONDS: Final = 0.05
 # One that polls for this and for that by turns is told of with the others, not at each turn.
 _CHANGES_EVERY_SECONDS: Final = 5.0
 _FORGET_AFTER_SECONDS: Final = 60.0
@@ -37,75 +38,93 @@ _FORGET_AFTER_SECONDS: Final = 60.0
 MOST_WORKERS: Final = 10_000
 _BATCH: Final = 1000
 
-_Name: TypeAlias = tuple[str | None, str]
+_SPACE: Final = uuid.UUID("6f2cf4a3-5f0b-4f0c-9a52-1d0a5f8f7a11")
+
+
+class Who(NamedTuple):
+    """Which worker: nobody can speak for one of another token."""
+
+    token_id: str | None
+    name: str
+    # A UUID that it drew at its start; None if it does not say.
+    instance: str | None
+
+    @property
+    def row(self) -> str | None:
+        """The instance under which the database knows it, if that is the same at every server."""
+        if self.instance is None:
+            return None
+        return str(uuid.uuid5(_SPACE, json.dumps(self)))
 
 
 @dataclass(slots=True)
 class _Entry:
+    who: Who
     beat: BeatWorker
     seen_at: float
+    # None: the database was not asked yet, and may know of something from before.
+    directive: Directive | None
     told: bool = False
     told_at: float = 0.0
-    directive: Directive = Directive.NONE
 
 
 class Roster:
     """The workers of one server."""
 
     def __init__(
-        self, transport: Transport, *, changed: Callable[[str | None, str], object]
+        self, transport: Transport, *, changed: Callable[[Who, Directive | None], object]
     ) -> None:
-        """*changed* is called with the token and the name of a worker that is asked for more."""
+        """*changed* gets a worker that is asked for something else, and what it was before."""
         self._transport = transport
         self._changed = changed
-        self._entries: dict[_Name, _Entry] = {}
+        self._entries: dict[Who, _Entry] = {}
         self._news = asyncio.Event()
         self._all_at = 0.0
 
     def seen(
         self,
-        caller: Caller,
-        worker: str,
+        who: Who,
         *,
+        host: str,
         queues: tuple[str, ...] | None = (),
         types: tuple[str, ...] | None = (),
         is_polling: bool = False,
     ) -> None:
         """A worker was heard of. Only a poll says what it serves; None stands for all."""
-        name = (caller.token_id, worker)
-        entry = self._entries.get(name)
+        entry = self._entries.get(who)
         if entry is None:
             if len(self._entries) >= MOST_WORKERS:
                 return
             beat = BeatWorker(
-                instance=str(uuid.uuid4()),
-                name=worker,
-                host=caller.peer,
+                instance=who.row or str(uuid.uuid4()),
+                name=who.name,
+                host=host,
                 pid=None,
                 queues=queues,
                 types=types,
             )
-            self._entries[name] = _Entry(beat, monotonic())
+            unknown = None if who.instance else Directive.NONE
+            self._entries[who] = _Entry(who, beat, monotonic(), unknown)
             self._news.set()
             return
         entry.seen_at = now = monotonic()
         if is_polling and (entry.beat.queues != queues or entry.beat.types != types):
-            entry.beat = replace(entry.beat, queues=queues, types=types, host=caller.peer)
+            entry.beat = replace(entry.beat, queues=queues, types=types, host=host)
             entry.told = False
             if now >= entry.told_at + _CHANGES_EVERY_SECONDS:
                 self._news.set()
 
-    def keep(self, names: Iterable[_Name]) -> None:
+    def keep(self, workers: Iterable[Who]) -> None:
         """These have polls that wait: they are as good as heard of just now."""
         now = monotonic()
-        for name in names:
-            entry = self._entries.get(name)
+        for who in workers:
+            entry = self._entries.get(who)
             if entry is not None:
                 entry.seen_at = now
 
-    def directive_of(self, caller: Caller, worker: str) -> Directive:
-        """Return what a worker is asked to do, as far as is known here."""
-        entry = self._entries.get((caller.token_id, worker))
+    def directive_of(self, who: Who) -> Directive | None:
+        """Return what a worker is asked to do; None if the database has yet to be asked."""
+        entry = self._entries.get(who)
         return Directive.NONE if entry is None else entry.directive
 
     def ask_soon(self) -> None:
@@ -113,14 +132,16 @@ class Roster:
         self._all_at = 0.0
         self._news.set()
 
-    async def leave(self, caller: Caller, worker: str) -> None:
+    async def leave(self, who: Who) -> None:
         """Forget a worker that says goodbye. Raises Unavailable."""
-        entry = self._entries.pop((caller.token_id, worker), None)
-        if entry is not None:
-            await self._transport.call(LeaveWorker(entry.beat.instance))
+        entry = self._entries.pop(who, None)
+        # Another server may have told of it.
+        row = who.row if entry is None else entry.beat.instance
+        if row is not None:
+            await self._transport.call(LeaveWorker(row))
 
-    async def run(self, waiting: Callable[[], Iterable[_Name]]) -> None:
-        """Beat for ever; *waiting* names those whose polls wait. The owner cancels it."""
+    async def run(self, waiting: Callable[[], Iterable[Who]]) -> None:
+        """Beat for ever; *waiting* tells those whose polls wait. The owner cancels it."""
         patience = Patience(first=0.5)
         while True:
             try:
@@ -134,16 +155,16 @@ class Roster:
                     log.warning("workers are not told of: %s", one_line(error))
                 await asyncio.sleep(patience.next_pause())
 
-    async def _pass(self, waiting: Callable[[], Iterable[_Name]]) -> None:
+    async def _pass(self, waiting: Callable[[], Iterable[Who]]) -> None:
         self.keep(waiting())
         now = monotonic()
         silent = [
-            name
-            for name, entry in self._entries.items()
+            who
+            for who, entry in self._entries.items()
             if entry.seen_at < now - _FORGET_AFTER_SECONDS
         ]
-        for name in silent:
-            del self._entries[name]
+        for who in silent:
+            del self._entries[who]
         everybody = now >= self._all_at
         if everybody:
             self._all_at = now + _BEAT_EVERY_SECONDS * random.uniform(0.85, 1.0)
@@ -168,11 +189,6 @@ class Roster:
             for entry, beat, directive in zip(part, beats, directives, strict=True):
                 entry.told = entry.beat is beat
                 entry.told_at = monotonic()
-                if entry.directive is not directive:
-                    entry.directive = directive
-                    name = self._name_of(entry)
-                    if name is not None:
-                        self._changed(*name)
-
-    def _name_of(self, entry: _Entry) -> _Name | None:
-        return next((name for name, known in self._entries.items() if known is entry), None)
+                before, entry.directive = entry.directive, directive
+                if before is not directive and self._entries.get(entry.who) is entry:
+                    self._changed(entry.who, before)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from wherry.commands.workers import EVERY_QUEUE
 from wherry.domain.lease import Lease, Poller
 from wherry.server.caller import ALL_QUEUES, Caller
+from wherry.server.roster import Who
 
 # What a poll looks for. Polls that look for the same find the same: nothing, or who comes first.
 Sought: TypeAlias = tuple[tuple[str, ...], tuple[str, ...] | None]
@@ -29,6 +30,12 @@ class Poll:
     lease_seconds: float
     wait_seconds: float
     confirm_seconds: float | None
+    instance: str | None = None
+
+    @property
+    def who(self) -> Who:
+        """Which worker asks."""
+        return Who(self.caller.token_id, self.worker, self.instance)
 
     @property
     def every_queue(self) -> bool:
@@ -71,7 +78,7 @@ class Waiter:
         # Its time is over: it is answered whatever the next round finds.
         self.over = poll.wait_seconds <= 0
         self.over_at = monotonic() + poll.wait_seconds
-        # Its worker is to drain: it waits, but for no task.
+        # Its worker is to drain, or it is not known whether: it waits, but for no task.
         self.rests = False
 
     @property

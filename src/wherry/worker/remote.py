@@ -42,12 +42,14 @@ class RemoteSource:
         transport: Transport,
         *,
         worker: str,
+        instance: str,
         queues: tuple[str, ...] | None,
         types: tuple[str, ...],
         lease_seconds: float,
     ) -> None:
         self._transport = transport
         self._worker = worker
+        self._instance = instance
         self._queues = ("*",) if queues is None else queues
         self._types = types
         self._lease_seconds = lease_seconds
@@ -96,6 +98,7 @@ class RemoteSource:
         leases = await self._polled(
             PollTasks(
                 worker=self._worker,
+                instance=self._instance,
                 queues=self._queues,
                 limit=want.tasks,
                 limit_last=want.last,

@@ -25,7 +25,11 @@ class LeaseVerbs(Verbs):
         if request.HasField("extend_by"):
             said["extend_by"] = read_duration(request.extend_by, option="extend_by")
         beaten = await self.service.heartbeat(
-            caller, leases=list(request.leases), worker=request.worker_id or None, **said
+            caller,
+            leases=list(request.leases),
+            worker=request.worker_id or None,
+            instance=request.instance or None,
+            **said,
         )
         return pb.HeartbeatResponse(
             beats=[_beat(beat) for beat in beaten.answers],

@@ -62,6 +62,7 @@ class LeaseVerb(Verbs):
         leased = await self.service.lease(
             caller,
             worker=request.worker_id,
+            instance=request.instance or None,
             queues=list(queues),
             types=list(request.types) or None,
             max_tasks=most,

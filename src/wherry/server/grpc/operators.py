@@ -61,7 +61,9 @@ class OperatorVerbs(Verbs):
         self, caller: Caller, request: pb.LeaveWorkerRequest
     ) -> pb.LeaveWorkerResponse:
         """A worker says goodbye."""
-        await self.service.leave_worker(caller, worker=request.worker_id)
+        await self.service.leave_worker(
+            caller, worker=request.worker_id, instance=request.instance or None
+        )
         return pb.LeaveWorkerResponse()
 
     async def get_server(

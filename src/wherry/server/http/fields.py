@@ -101,6 +101,14 @@ Worker: TypeAlias = Annotated[
         description=f"A worker's name: at most {LONGEST_NAME_BYTES} bytes.",
     ),
 ]
+_HEX = "[0-9a-fA-F]"
+Instance: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}$",
+        description="A UUID.",
+    ),
+]
 Key: TypeAlias = Annotated[
     str,
     Meta(

@@ -13,6 +13,7 @@ from wherry.server.http.fields import (
     HEARTBEAT_LIMIT,
     ConfirmLength,
     Id,
+    Instance,
     Instant,
     JsonObject,
     JsonValue,
@@ -95,6 +96,13 @@ class LeaseRequest(Request):
             " back unstarted: then an answer that gets lost costs no attempt."
         ),
     ] = None
+    instance: Annotated[
+        Instance | None,
+        Meta(
+            description="Drawn by the worker's process at its start. What the worker is asked to do"
+            " is then remembered through all servers and their restarts."
+        ),
+    ] = None
 
 
 class LeasedTask(Answer):
@@ -150,6 +158,7 @@ class HeartbeatRequest(Request):
     worker_id: Annotated[
         Worker | None, Meta(description="The answer tells what this worker is asked to do.")
     ] = None
+    instance: Annotated[Instance | None, Meta(description="As in its leases.")] = None
 
 
 class Beat(Answer):

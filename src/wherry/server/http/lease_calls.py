@@ -31,6 +31,7 @@ async def lease(call: Call, body: bodies.LeaseRequest) -> Reply:
     leased = await call.service.lease(
         call.caller,
         worker=body.worker_id,
+        instance=body.instance,
         queues=body.queues or (),
         types=body.types or None,
         max_tasks=1 if body.max_tasks is None else body.max_tasks,
@@ -84,6 +85,7 @@ async def heartbeat(call: Call, body: bodies.HeartbeatRequest) -> Reply:
         call.caller,
         leases=body.leases,
         worker=body.worker_id,
+        instance=body.instance,
         extend_by=_DEFAULT_LEASE_SECONDS if extend_by is None else extend_by,
     )
     beats = [

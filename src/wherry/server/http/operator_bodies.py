@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from wherry.domain.worker import Directive
-from wherry.server.http.fields import BATCH_LIMIT, Instant, Reason, Seconds
+from wherry.server.http.fields import BATCH_LIMIT, Instance, Instant, Reason, Seconds
 from wherry.server.http.fields import Queue as QueueName
 from wherry.server.http.fields import Worker as WorkerName
 from wherry.server.http.task_bodies import Answer, Request
@@ -116,6 +116,7 @@ class LeaveWorkerRequest(Request):
     """Who leaves."""
 
     worker_id: Annotated[WorkerName, Meta(description="The worker's name, as in its leases.")]
+    instance: Annotated[Instance | None, Meta(description="As in its leases.")] = None
 
 
 class LeaveWorkerResponse(Answer):

@@ -86,7 +86,7 @@ async def direct_workers(call: Call, body: bodies.DirectWorkersRequest) -> Reply
 
 async def leave_worker(call: Call, body: bodies.LeaveWorkerRequest) -> Reply:
     """A worker says goodbye."""
-    await call.service.leave_worker(call.caller, worker=body.worker_id)
+    await call.service.leave_worker(call.caller, worker=body.worker_id, instance=body.instance)
     return Reply(bodies.LeaveWorkerResponse())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from wherry.app.asked import asked_lease_seconds, asked_queues, asked_types
 from wherry.commands.leases import HeartbeatLeases
@@ -10,9 +11,11 @@ from wherry.config import DEFAULT_LEASE_FOR, DEFAULT_QUEUE
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.lease import Lease, LeaseRef, Reported
 from wherry.domain.options import check_integer, check_name
+from wherry.domain.worker import Directive
 from wherry.errors import InvalidOption, WherryError
 from wherry.server.caller import Caller, Right
 from wherry.server.desk import Poll
+from wherry.server.roster import Who
 from wherry.server.service.base import Base, require_right
 from wherry.server.service.values import Beat, Beaten, Leased
 from wherry.wire.lease_token import read_lease_token
@@ -29,6 +32,7 @@ class Leasing(Base):
         caller: Caller,
         *,
         worker: str,
+        instance: str | None = None,
         queues: Sequence[str] = (),
         types: Sequence[str] | None = None,
         max_tasks: int = 1,
@@ -39,8 +43,9 @@ class Leasing(Base):
     ) -> Leased:
         """Lease up to *max_tasks* tasks, waiting up to *wait* for the first; never more.
 
-        *queues* in order of preference, `default` if none is named, `*` for every one. Raises
-        Unavailable, after *wait*, while the database is away.
+        *queues* in order of preference, `default` if none is named, `*` for every one. *instance*:
+        a UUID that the worker drew at its start. Raises Unavailable, after *wait*, while the
+        database is away.
         """
         self._refuse_too_many(queues, of="queues")
         self._refuse_too_many(types or (), of="types")
@@ -48,9 +53,11 @@ class Leasing(Base):
         for name in names:
             caller.require(Right.WORK, None if name == "*" else name)
         most = self.settings.batch_limit
+        who = _who(caller, worker, instance)
         poll = Poll(
             caller=caller,
-            worker=check_name(worker, option="worker"),
+            worker=who.name,
+            instance=who.instance,
             queues=("*",) if "*" in names else tuple(dict.fromkeys(names)),
             types=asked_types(types or None),
             max_tasks=check_integer(max_tasks, option="max_tasks", least=1, most=most),
@@ -64,7 +71,7 @@ class Leasing(Base):
             confirm_seconds=_confirm_seconds(confirm_within),
         )
         leases = await self.desk.poll(poll)
-        return Leased(leases, self.desk.directive_of(caller, poll.worker))
+        return Leased(leases, self.desk.directive_of(who))
 
     async def undelivered(self, leases: Sequence[Lease]) -> None:
         """Give back what was leased for somebody who was gone before it could be sent."""
@@ -76,14 +83,16 @@ class Leasing(Base):
         *,
         leases: Sequence[str],
         worker: str | None = None,
+        instance: str | None = None,
         extend_by: Duration = DEFAULT_LEASE_FOR,
     ) -> Beaten:
         """Extend leases; one answer for each, in order. Without leases only the worker beats."""
         self._refuse_too_many(leases, of="leases", most=self.settings.heartbeat_limit)
         seconds = asked_lease_seconds(extend_by, option="extend_by")
-        if worker:
+        who = _who(caller, worker, instance) if worker else None
+        if who is not None:
             require_right(caller, Right.WORK)
-            self.desk.seen(caller, check_name(worker, option="worker"))
+            self.desk.seen(who, host=caller.peer)
         read = [_readable(caller, text, n) for n, text in enumerate(leases)]
         refs = [lease for lease in read if isinstance(lease, LeaseRef)]
         # Whoever beats has them, whatever the database says.
@@ -94,12 +103,14 @@ class Leasing(Base):
             Beat(lease) if isinstance(lease, WherryError) else _beat(lease, next(answers))
             for lease in read
         ]
-        return Beaten(beats, self.desk.directive_of(caller, worker or ""))
+        return Beaten(beats, Directive.NONE if who is None else self.desk.directive_of(who))
 
-    async def leave_worker(self, caller: Caller, *, worker: str) -> None:
+    async def leave_worker(
+        self, caller: Caller, *, worker: str, instance: str | None = None
+    ) -> None:
         """A worker says goodbye: it is not listed any more."""
         require_right(caller, Right.WORK)
-        await self.desk.leave(caller, check_name(worker, option="worker"))
+        await self.desk.leave(_who(caller, worker, instance))
 
     def _wait_seconds(self, wait: Duration) -> float:
         seconds = seconds_from(wait, option="wait")
@@ -107,6 +118,16 @@ class Leasing(Base):
         if seconds > longest:
             raise InvalidOption("wait", wait, f"must be at most {longest:g} s: ask again then")
         return seconds
+
+
+def _who(caller: Caller, worker: str, instance: str | None) -> Who:
+    name = check_name(worker, option="worker")
+    if not instance:
+        return Who(caller.token_id, name, None)
+    try:
+        return Who(caller.token_id, name, str(UUID(instance)))
+    except ValueError:
+        raise InvalidOption("instance", instance, "is no UUID: draw one at your start") from None
 
 
 def _confirm_seconds(confirm_within: Duration | None) -> float | None:

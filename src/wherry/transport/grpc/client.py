@@ -34,7 +34,7 @@ class GrpcTransport:
 
     *patience_seconds*: for how long trouble is tried through; with none it is raised at once.
     *answer_seconds*: how long a call may take, beside what the server is asked to wait.
-    *worker*: whose heartbeats go here; *heard* gets what that worker is asked to do.
+    *worker*, *instance*: whose heartbeats go here; *heard* gets what that worker is asked to do.
     """
 
     def __init__(
@@ -44,12 +44,14 @@ class GrpcTransport:
         patience_seconds: float = 0.0,
         answer_seconds: float = ANSWER_SECONDS,
         worker: str = "",
+        instance: str = "",
         heard: Callable[[Directive], object] | None = None,
     ) -> None:
         self._address = address
         self._patience_seconds = patience_seconds
         self._answer_seconds = answer_seconds
         self._worker = worker
+        self._instance = instance
         self._heard = heard
         self._token = Token(address)
         self._channel = aopen_channel(address)
@@ -74,7 +76,7 @@ class GrpcTransport:
         deadline = monotonic() + self._patience_seconds
         patience = Patience(first=0.05, longest=1.0)
         while True:
-            rpc = rpc_of(command, worker=self._worker)
+            rpc = rpc_of(command, worker=self._worker, instance=self._instance)
             try:
                 response = await self._once(rpc)
             except grpc.RpcError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -50,6 +50,13 @@ from wherry.wire.values import CANCELED, DIRECTIVES, PURGED, REPORTED, read_dura
 R = TypeVar("R")
 
 
+class _Me(NamedTuple):
+    """Which worker this is; both empty if it is none."""
+
+    worker: str
+    instance: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rpc(Generic[R]):
     """One call of a server."""
@@ -63,12 +70,13 @@ class Rpc(Generic[R]):
     wait_seconds: float = 0.0
 
 
-def rpc_of(command: Command[R], *, worker: str = "") -> Rpc[R]:
+def rpc_of(command: Command[R], *, worker: str = "", instance: str = "") -> Rpc[R]:
     """Return the rpc that carries *command*.
 
-    *worker*: whose heartbeats these are. Raises ConfigError for what no server can be asked.
+    *worker*, *instance*: who beats and says goodbye. Raises ConfigError for what no server can be
+    asked.
     """
-    made = _rpc_of(command, worker, None)
+    made = _rpc_of(command, _Me(worker, instance), None)
     if made is None:
         raise ConfigError(
             f"{type(command).__name__} cannot be asked of a server, which does its maintenance by"
@@ -78,7 +86,7 @@ def rpc_of(command: Command[R], *, worker: str = "") -> Rpc[R]:
     return cast("Rpc[R]", made)
 
 
-def _rpc_of(command: object, worker: str, reason: str | None) -> Rpc[Any] | None:
+def _rpc_of(command: object, me: _Me, reason: str | None) -> Rpc[Any] | None:
     match command:
         case EnqueueTasks():
             return _enqueue(command)
@@ -87,15 +95,15 @@ def _rpc_of(command: object, worker: str, reason: str | None) -> Rpc[Any] | None
         case PollTasks():
             return _poll(command)
         case HeartbeatLeases():
-            return _heartbeat(command, worker)
+            return _heartbeat(command, me)
         case CompleteTasks() | FailTasks() | GiveBackTasks():
             return _report(command.outcomes)
         case Audited():
             # A server writes its audit itself, by the name of the caller's token.
             audited: Audited[Any] = command  # pyright: ignore[reportUnknownVariableType]
-            return _rpc_of(audited.inner, worker, audited.actor.reason)
+            return _rpc_of(audited.inner, me, audited.actor.reason)
         case _:
-            return _of_operators(command, reason)
+            return _of_operators(command, me, reason)
 
 
 def directive_in(response: object) -> Directive | None:
@@ -219,6 +227,7 @@ def _in_order(
 def _poll(command: PollTasks) -> Rpc[Any]:
     request = leases_pb2.LeaseRequest(
         worker_id=command.worker,
+        instance=command.instance or "",
         queues=command.queues,
         types=command.types or (),
         max_tasks=command.limit,
@@ -238,7 +247,7 @@ def _poll(command: PollTasks) -> Rpc[Any]:
     )
 
 
-def _heartbeat(command: HeartbeatLeases, worker: str) -> Rpc[Any]:
+def _heartbeat(command: HeartbeatLeases, me: _Me) -> Rpc[Any]:
     asked_at = monotonic()
 
     def read(response: leases_pb2.HeartbeatResponse) -> list[Reported]:
@@ -252,7 +261,8 @@ def _heartbeat(command: HeartbeatLeases, worker: str) -> Rpc[Any]:
         request=leases_pb2.HeartbeatRequest(
             leases=[lease.lease_id for lease in command.leases],
             extend_by=write_duration(command.extend_seconds),
-            worker_id=worker,
+            worker_id=me.worker,
+            instance=me.instance,
         ),
         read=read,
     )
@@ -298,7 +308,7 @@ def _reported(outcome: Outcome, message: leases_pb2.ReportAnswer, *, alone: bool
 # ── operators ──
 
 
-def _of_operators(command: object, reason: str | None) -> Rpc[Any] | None:
+def _of_operators(command: object, me: _Me, reason: str | None) -> Rpc[Any] | None:
     match command:
         case ListQueues():
             return Rpc(
@@ -336,16 +346,20 @@ def _of_operators(command: object, reason: str | None) -> Rpc[Any] | None:
                 read=lambda response: response.told,
             )
         case BeatWorker():
-            # A server knows its workers by name, and what they serve by what they ask for.
+            # A server knows what its workers serve by what they ask for.
             return Rpc(
                 method="Heartbeat",
-                request=leases_pb2.HeartbeatRequest(worker_id=command.name),
+                request=leases_pb2.HeartbeatRequest(
+                    worker_id=command.name, instance=command.instance
+                ),
                 read=lambda response: directive_in(response) or Directive.NONE,
             )
         case LeaveWorker():
             return Rpc(
                 method="LeaveWorker",
-                request=operators_pb2.LeaveWorkerRequest(worker_id=command.instance),
+                request=operators_pb2.LeaveWorkerRequest(
+                    worker_id=me.worker, instance=command.instance
+                ),
                 read=lambda _: None,
             )
         case GetServer():

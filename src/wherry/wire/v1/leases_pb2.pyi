@@ -121,12 +121,17 @@ class LeaseRequest(_message.Message):
     LEASE_DURATION_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
     CONFIRM_WITHIN_FIELD_NUMBER: _builtins.int
+    INSTANCE_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """The worker's name, shown with its tasks."""
     max_tasks: _builtins.int
     """How many at most, 1 to 1000; 1 if not given."""
     max_last: _builtins.int
     """How many of them may be on their last attempt; any number if not given."""
+    instance: _builtins.str
+    """A UUID that the worker's process drew at its start. What the worker is asked to do is then
+    remembered through all servers and their restarts, and forgotten when the process is another.
+    """
     @_builtins.property
     def queues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """In this order of preference; "*" stands for every queue; "default" if empty."""
@@ -160,10 +165,11 @@ class LeaseRequest(_message.Message):
         lease_duration: _duration_pb2.Duration | None = ...,
         wait: _duration_pb2.Duration | None = ...,
         confirm_within: _duration_pb2.Duration | None = ...,
+        instance: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_last", b"_max_last", "confirm_within", b"confirm_within", "lease_duration", b"lease_duration", "max_last", b"max_last", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_last", b"_max_last", "confirm_within", b"confirm_within", "lease_duration", b"lease_duration", "max_last", b"max_last", "max_tasks", b"max_tasks", "queues", b"queues", "types", b"types", "wait", b"wait", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_last", b"_max_last", "confirm_within", b"confirm_within", "instance", b"instance", "lease_duration", b"lease_duration", "max_last", b"max_last", "max_tasks", b"max_tasks", "queues", b"queues", "types", b"types", "wait", b"wait", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_last: _TypeAlias = _typing.Literal["max_last"]  # noqa: Y015
     _WhichOneofArgType__max_last: _TypeAlias = _typing.Literal["_max_last", b"_max_last"]  # noqa: Y015
@@ -357,8 +363,11 @@ class HeartbeatRequest(_message.Message):
     LEASES_FIELD_NUMBER: _builtins.int
     EXTEND_BY_FIELD_NUMBER: _builtins.int
     WORKER_ID_FIELD_NUMBER: _builtins.int
+    INSTANCE_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """The worker's name: the answer tells what it is asked to do."""
+    instance: _builtins.str
+    """As in its leases."""
     @_builtins.property
     def leases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """At most 10000."""
@@ -373,10 +382,11 @@ class HeartbeatRequest(_message.Message):
         leases: _abc.Iterable[_builtins.str] | None = ...,
         extend_by: _duration_pb2.Duration | None = ...,
         worker_id: _builtins.str = ...,
+        instance: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["extend_by", b"extend_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["extend_by", b"extend_by", "leases", b"leases", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["extend_by", b"extend_by", "instance", b"instance", "leases", b"leases", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

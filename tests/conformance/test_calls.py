@@ -8,12 +8,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import wherry
 from tests.conformance.support import dead, get, leased
 from tests.tasks.test_payload_round_trip import payloads
+from tests.waiting import Waiting
 from wherry import Canceled, Purged, Reported, RequeueAnswer
 from wherry.domain.retry import Additive, Fixed, FullJitter
 from wherry.domain.state import State
@@ -100,6 +102,19 @@ async def test_a_batch_is_stored_in_order_and_as_a_whole(app: wherry.App) -> Non
     assert made[7].id == made[3].id
     assert [(await get(app, each.id)).payload["n"] for each in made] == [0, 1, 2, 3, 4, 5, 6, 3, 8]
     assert await app.aenqueue_many([]) == []
+
+
+async def test_nobody_is_woken_who_must_not_be(
+    app: wherry.App, connect: Callable[..., psycopg.Connection[Any]]
+) -> None:
+    waiting = Waiting(connect())
+
+    await app.aenqueue("t", notify=False)
+    await app.aenqueue_many([{"type": "t"}] * 2, notify=False)
+    silent = waiting.heard()
+    await app.aenqueue("t")
+
+    assert (silent, waiting.heard()) == (0, 1)
 
 
 async def test_nothing_of_a_bad_batch_is_stored(app: wherry.App) -> None:

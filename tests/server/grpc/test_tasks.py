@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import grpc
 import grpc.aio
 import pytest
@@ -9,8 +11,22 @@ from google.protobuf.duration_pb2 import Duration
 
 import wherry
 from tests.server.grpc.asking import Stub, details, enqueued, leased, leasing
+from tests.waiting import Waiting
 from wherry.wire.v1 import leases_pb2, tasks_pb2
 from wherry.wire.v1.tasks_pb2 import TaskFilter
+
+
+async def test_nobody_is_woken_who_must_not_be(stub: Stub, connect: Any) -> None:
+    waiting = Waiting(connect())
+
+    await stub.Enqueue(tasks_pb2.EnqueueRequest(type="t", notify=False))
+    silent = waiting.heard()
+    await stub.Enqueue(tasks_pb2.EnqueueRequest(type="t"))
+    batch = tasks_pb2.EnqueueBatchRequest(tasks=[tasks_pb2.EnqueueRequest(type="t", notify=True)])
+    [refused] = (await stub.EnqueueBatch(batch)).results
+
+    assert (silent, waiting.heard()) == (0, 1)
+    assert (refused.problem.reason, refused.problem.field) == ("INVALID_OPTION", "notify")
 
 
 async def test_a_task_is_stored_as_it_was_asked_for(stub: Stub, app: wherry.App) -> None:

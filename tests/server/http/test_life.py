@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx
 
+from tests.waiting import Waiting
+
 
 async def post(client: httpx.AsyncClient, path: str, body: Any, *, status: int = 200) -> Any:
     answer = await client.post(path, json=body)
@@ -35,3 +37,17 @@ async def test_a_task_is_stored_leased_beaten_completed_and_read(
     assert done == {"answer": "done"}
     assert (read["state"], read["result"], read["worker"]) == ("succeeded", [1, None], "w1")
     assert read["created_at"].endswith("Z")
+
+
+async def test_nobody_is_woken_who_must_not_be(client: httpx.AsyncClient, connect: Any) -> None:
+    waiting = Waiting(connect())
+
+    await client.post("/tasks", json={"type": "t", "notify": False})
+    await client.post("/tasks:batch", json={"tasks": [{"type": "t"}] * 2, "notify": False})
+    silent = waiting.heard()
+    await client.post("/tasks:batch", json={"tasks": [{"type": "t"}] * 2})
+    refused = await client.post("/tasks:batch", json={"tasks": [{"type": "t", "notify": False}]})
+
+    assert (silent, waiting.heard()) == (0, 1)
+    [result] = refused.json()["results"]
+    assert (result["problem"]["reason"], result["problem"]["field"]) == ("INVALID_OPTION", "notify")

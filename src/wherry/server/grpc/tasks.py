@@ -32,7 +32,7 @@ class TaskVerbs(Verbs):
 
     async def enqueue(self, caller: Caller, request: pb.EnqueueRequest) -> pb.EnqueueResponse:
         """Store one task."""
-        enqueued = await self.service.enqueue(caller, task=Asked(*read_enqueue(request)))
+        enqueued = await self.service.enqueue(caller, task=_asked(request))
         return write_enqueued(enqueued)
 
     async def enqueue_batch(
@@ -42,8 +42,9 @@ class TaskVerbs(Verbs):
         self.refuse_too_many(len(request.tasks), of="tasks")
         found = await self.service.enqueue_batch(
             caller,
-            tasks=[_asked(task) for task in request.tasks],
+            tasks=[_asked_or_error(task) for task in request.tasks],
             all_or_nothing=request.all_or_nothing,
+            notify=request.notify if request.HasField("notify") else True,
         )
         results = [
             pb.EnqueueResult(problem=problem_message(answer, doing="EnqueueBatch"))
@@ -168,9 +169,14 @@ def _with_frame(message: Message) -> int:
     return message.ByteSize() + 6
 
 
-def _asked(request: pb.EnqueueRequest) -> Asked | WherryError:
+def _asked(request: pb.EnqueueRequest) -> Asked:
+    notify = request.notify if request.HasField("notify") else None
+    return Asked(*read_enqueue(request), notify)
+
+
+def _asked_or_error(request: pb.EnqueueRequest) -> Asked | WherryError:
     try:
-        return Asked(*read_enqueue(request))
+        return _asked(request)
     except WherryError as error:
         return error
 

@@ -107,6 +107,13 @@ class EnqueueRequest(Request):
     ] = None
     tags: Tags | None = None
     headers: Headers | None = None
+    notify: Annotated[
+        bool | None,
+        Meta(
+            description="Whether an idle worker is woken; `true` if not given. In a batch it is the"
+            " batch's."
+        ),
+    ] = None
 
 
 class EnqueueResponse(Answer):
@@ -132,6 +139,7 @@ class EnqueueBatchRequest(Request):
     all_or_nothing: Annotated[
         bool, Meta(description="Refuse the whole call if one is bad, instead of that one.")
     ] = False
+    notify: Annotated[bool, Meta(description="Whether idle workers are woken.")] = True
 
 
 class EnqueueResult(Answer):

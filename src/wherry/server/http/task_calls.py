@@ -60,7 +60,7 @@ async def enqueue_batch(call: Call, body: bodies.EnqueueBatchRequest) -> Reply:
     """Store many tasks."""
     tasks = [_asked_or_error(raw) for raw in body.tasks]
     answers = await call.service.enqueue_batch(
-        call.caller, tasks=tasks, all_or_nothing=body.all_or_nothing
+        call.caller, tasks=tasks, all_or_nothing=body.all_or_nothing, notify=body.notify
     )
     results = [
         bodies.EnqueueResult(problem=item_problem(answer))
@@ -120,7 +120,7 @@ def _asked(body: bodies.EnqueueRequest) -> Asked:
     }
     payload = "" if body.payload is UNSET else text_of(body.payload)
     said = {name: value for name, value in options.items() if value is not None}
-    return Asked(body.type, payload, said)
+    return Asked(body.type, payload, said, body.notify)
 
 
 def _policy(policy: bodies.RetryPolicy) -> FullJitter | Additive | Fixed:

@@ -22,6 +22,8 @@ class Asked:
     type: str
     payload_text: str = ""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    # Whether an idle worker is woken; in a batch that is the batch's to say.
+    notify: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

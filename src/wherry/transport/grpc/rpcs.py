@@ -27,7 +27,7 @@ from wherry.commands.tasks import (
     RequeueTasks,
 )
 from wherry.commands.workers import BeatWorker, DirectWorkers, LeaveWorker, ListWorkers
-from wherry.domain.lease import LeaseRef, Reported
+from wherry.domain.lease import Lease, LeaseRef, Reported
 from wherry.domain.outcome import Outcome
 from wherry.domain.task import Canceled, Page, Purged, RequeueAnswer, Requeued, Task
 from wherry.domain.worker import Directive
@@ -128,7 +128,9 @@ def _enqueue(command: EnqueueTasks) -> Rpc[Any]:
     return Rpc(
         method="EnqueueBatch",
         request=tasks_pb2.EnqueueBatchRequest(
-            tasks=[write_spec(spec) for spec in command.specs], all_or_nothing=True
+            tasks=[write_spec(spec) for spec in command.specs],
+            all_or_nothing=True,
+            notify=command.notify,
         ),
         read=read,
         # Only a key tells the server that it is the same task once more.
@@ -238,10 +240,22 @@ def _poll(command: PollTasks) -> Rpc[Any]:
     if command.confirm_seconds is not None:
         request.confirm_within.CopyFrom(write_duration(command.confirm_seconds))
     asked_at = monotonic()
+
+    def read(response: leases_pb2.LeaseResponse) -> list[Lease]:
+        leases = read_leases(response, asked_at=asked_at)
+        if command.confirm_seconds is not None:
+            # Until they are confirmed they hold no longer than that. The server counts from a
+            # moment before it said how long we had waited: hence not all of it.
+            waited = read_duration(response.waited, option="waited")
+            goes_back_at = asked_at + waited + command.confirm_seconds * 0.9
+            for lease in leases:
+                lease.deadline = min(lease.deadline, goes_back_at)
+        return leases
+
     return Rpc(
         method="Lease",
         request=request,
-        read=lambda response: read_leases(response, asked_at=asked_at),
+        read=read,
         repeatable=False,
         wait_seconds=command.wait_seconds,
     )

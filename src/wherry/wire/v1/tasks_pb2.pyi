@@ -346,6 +346,7 @@ class EnqueueRequest(_message.Message):
     KEY_TTL_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
     HEADERS_FIELD_NUMBER: _builtins.int
+    NOTIFY_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """"default" if empty."""
     type: _builtins.str
@@ -358,6 +359,8 @@ class EnqueueRequest(_message.Message):
     """-100 to 100; higher runs first."""
     max_attempts: _builtins.int
     """1 to 32767; 20 if not given."""
+    notify: _builtins.bool
+    """Whether an idle worker is woken; true if not given. In a batch it is the batch's."""
     @_builtins.property
     def delay(self) -> _duration_pb2.Duration:
         """So long from now."""
@@ -407,15 +410,18 @@ class EnqueueRequest(_message.Message):
         key_ttl: _duration_pb2.Duration | None = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
         headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        notify: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_max_attempts", b"_max_attempts", "_priority", b"_priority", "delay", b"delay", "due", b"due", "key", b"key", "key_ttl", b"key_ttl", "max_attempts", b"max_attempts", "priority", b"priority", "retry", b"retry", "run_after", b"run_after", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_max_attempts", b"_max_attempts", "_notify", b"_notify", "_priority", b"_priority", "delay", b"delay", "due", b"due", "key", b"key", "key_ttl", b"key_ttl", "max_attempts", b"max_attempts", "notify", b"notify", "priority", b"priority", "retry", b"retry", "run_after", b"run_after", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_max_attempts", b"_max_attempts", "_priority", b"_priority", "delay", b"delay", "due", b"due", "headers", b"headers", "key", b"key", "key_ttl", b"key_ttl", "max_attempts", b"max_attempts", "payload", b"payload", "priority", b"priority", "queue", b"queue", "retry", b"retry", "run_after", b"run_after", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_max_attempts", b"_max_attempts", "_notify", b"_notify", "_priority", b"_priority", "delay", b"delay", "due", b"due", "headers", b"headers", "key", b"key", "key_ttl", b"key_ttl", "max_attempts", b"max_attempts", "notify", b"notify", "payload", b"payload", "priority", b"priority", "queue", b"queue", "retry", b"retry", "run_after", b"run_after", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
     _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
     _WhichOneofReturnType__max_attempts: _TypeAlias = _typing.Literal["max_attempts"]  # noqa: Y015
     _WhichOneofArgType__max_attempts: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts"]  # noqa: Y015
+    _WhichOneofReturnType__notify: _TypeAlias = _typing.Literal["notify"]  # noqa: Y015
+    _WhichOneofArgType__notify: _TypeAlias = _typing.Literal["_notify", b"_notify"]  # noqa: Y015
     _WhichOneofReturnType__priority: _TypeAlias = _typing.Literal["priority"]  # noqa: Y015
     _WhichOneofArgType__priority: _TypeAlias = _typing.Literal["_priority", b"_priority"]  # noqa: Y015
     _WhichOneofReturnType_due: _TypeAlias = _typing.Literal["delay", "run_after"]  # noqa: Y015
@@ -424,6 +430,8 @@ class EnqueueRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_attempts) -> _WhichOneofReturnType__max_attempts | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__notify) -> _WhichOneofReturnType__notify | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
     @_typing.overload
@@ -471,8 +479,11 @@ class EnqueueBatchRequest(_message.Message):
 
     TASKS_FIELD_NUMBER: _builtins.int
     ALL_OR_NOTHING_FIELD_NUMBER: _builtins.int
+    NOTIFY_FIELD_NUMBER: _builtins.int
     all_or_nothing: _builtins.bool
     """Refuse the whole call if one of them is bad, instead of that one."""
+    notify: _builtins.bool
+    """Whether idle workers are woken; true if not given."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___EnqueueRequest]:
         """At most 1000."""
@@ -482,12 +493,15 @@ class EnqueueBatchRequest(_message.Message):
         *,
         tasks: _abc.Iterable[Global___EnqueueRequest] | None = ...,
         all_or_nothing: _builtins.bool = ...,
+        notify: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_notify", b"_notify", "notify", b"notify"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_or_nothing", b"all_or_nothing", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_notify", b"_notify", "all_or_nothing", b"all_or_nothing", "notify", b"notify", "tasks", b"tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__notify: _TypeAlias = _typing.Literal["notify"]  # noqa: Y015
+    _WhichOneofArgType__notify: _TypeAlias = _typing.Literal["_notify", b"_notify"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__notify) -> _WhichOneofReturnType__notify | None: ...
 
 Global___EnqueueBatchRequest: _TypeAlias = EnqueueBatchRequest  # noqa: Y015
 

@@ -68,7 +68,7 @@ async def test_a_name_that_is_not_this_servers_gets_nothing(
 ) -> None:
     """SEC-02: a page whose name was pointed here (DNS rebinding) reads and changes nothing."""
     before = dump(connect())
-    body = '{"type": "t"}'
+    body, close = '{"type": "t"}', "Connection: close\r\n"
     post = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     for host in (
         "evil.example",

@@ -112,15 +112,18 @@ class Options:
         """Return what a type declares. Raises InvalidOption for what is of a single enqueue."""
         return cls(**_said(given, known=DeclaredOptions.__optional_keys__, index=None))
 
+    @classmethod
+    def said(cls, given: Mapping[str, Any], *, index: int | None = None) -> Options:
+        """Return what is said of one enqueue whose type declares nothing; see `changed`."""
+        return cls(**_said_of_one(given, index=index))
+
     def changed(self, given: Mapping[str, Any], *, index: int | None = None) -> Options:
         """Return these options with those of one enqueue in their place.
 
         Raises InvalidOption for a name that is none, and for a retry function, which would not be
         stored with the task: no worker could know of it.
         """
-        said = _said(given, known=EnqueueOptions.__optional_keys__, index=index)
-        if "retry" in said:
-            check_own_policy(said["retry"], index=index)
+        said = _said_of_one(given, index=index)
         return replace(self, **said) if said else self
 
     def spec(self, type: str, payload: str, *, index: int | None = None) -> TaskSpec:
@@ -157,6 +160,13 @@ class Options:
             tags=_NO_TAGS if self.tags is _NO_TAGS else check_tags(self.tags, index=index),
             headers={} if headers is None else check_headers(headers, index=index),
         )
+
+
+def _said_of_one(given: Mapping[str, Any], *, index: int | None) -> dict[str, Any]:
+    said = _said(given, known=EnqueueOptions.__optional_keys__, index=index)
+    if "retry" in said:
+        check_own_policy(said["retry"], index=index)
+    return said
 
 
 def _said(given: Mapping[str, Any], *, known: frozenset[str], index: int | None) -> dict[str, Any]:

@@ -30,7 +30,7 @@ IDLE = (
 _DIGITS = {
     **dict.fromkeys(("client us", "server us", "postgres us"), 1),
     **dict.fromkeys(("statements/s", "server CPU %", "postgres CPU %", "load"), 2),
-    **dict.fromkeys((f"complete p{p}" for p in (50, 95, 99)), 2),
+    **dict.fromkeys((f"{call} p{p}" for call in ("complete", "alone") for p in (50, 99)), 2),
     **dict.fromkeys(("call p50", "start p50", "start p95", "start p99", "done p50"), 2),
 }
 
@@ -112,10 +112,13 @@ def _compare(sheet: Sheet) -> None:
             if variant.endswith(f" {way}") and sheet.values(base, "tasks/s"):
                 share = sheet.ratio(variant, base, "tasks/s")
                 sheet.say(f"{variant}: {share:.2f} of direct")
-    for variant in sheet.variants:
-        if sheet.values(variant, "complete p99") and variant != "no polls":
-            share = sheet.ratio(variant, "no polls", "complete p99")
-            sheet.say(f"{variant}: Complete's p99 is {share:.2f} of that without polls")
+        if sheet.values(variant, "complete p99"):
+            for p in ("p50", "p99"):
+                with_polls, alone = (
+                    sheet.median(variant, f"{which} {p}") for which in ("complete", "alone")
+                )
+                share = with_polls / alone
+                sheet.say(f"{variant}: Complete's {p} is {share:.2f} of that without polls")
 
 
 def _words(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """What idle long polls cost: statements at the database, CPU of the server, time of other calls.
 
-Each poll is of its own worker over its own connection. The server's maintenance is counted too, and
+Each poll is of its own worker over its own connection. Calls to the server with the polls alternate
+with calls to one without on the same database. The server's maintenance is counted too, and
 whatever else PostgreSQL commits meanwhile. Sessions tell their counts up to ten seconds late: as
 late before the window as after it.
 """
@@ -15,9 +16,10 @@ from typing import Any
 
 import grpc.aio
 
+import wherry
 from bench import drain, handlers
 from bench.children import Children, Ready
-from bench.place import Place
+from bench.place import SCHEMA, Place
 from bench.server_process import Served
 from wherry.commands.leases import CompleteTasks
 from wherry.domain.lease import Reported
@@ -49,7 +51,10 @@ async def _wait(
         async with grpc.aio.insecure_channel(target, options=_OWN_CONNECTION) as channel:
             stub: Any = TaskQueueStub(channel)
             request = leases_pb2.LeaseRequest(
-                worker_id=f"idle-{number}", queues=[f"idle-{number % queues}"], types=["nothing"]
+                worker_id=f"idle-{number}",
+                queues=[f"idle-{number % queues}"],
+                # Tasks of a type that no live worker knows would be parked.
+                types=[handlers.nothing.name],
             )
             request.wait.FromSeconds(WAIT_SECONDS)
             async with asyncio.TaskGroup() as group:
@@ -81,32 +86,41 @@ async def _wait(
     return {"answered": answered, "leased": leased}
 
 
-def complete(ready: Ready, *, address: str, tasks: int) -> dict[str, Any]:
-    """Lease all there is, then complete it one by one, and tell how long each call took."""
+def complete(ready: Ready, *, addresses: list[str], tasks: int) -> dict[str, Any]:
+    """Lease all there is, then complete it one by one through each server in turn.
+
+    Tells how long the calls of each took: whatever else the machine does meanwhile, both meet it.
+    """
     app = handlers.app
-    app.move(address)
-    leases = app.lease(worker="busy", queues=[handlers.QUEUE], max_tasks=tasks, lease_for=300)
-    ready()
-    took: list[float] = []
-    for lease in leases:
-        began = perf_counter()
-        [answer] = app.carry(CompleteTasks((Completed(lease, None),)))
-        took.append(perf_counter() - began)
-        if answer is not Reported.DONE:
-            raise SystemExit(f"a task was not done but {answer}")
-    app.close()
+    app.move(addresses[0])
+    leases = app.lease(worker="busy", queues=[handlers.QUEUE], max_tasks=tasks, lease_for=600)
     once = {json.loads(lease.payload_text)["n"] for lease in leases}
     if once != set(range(tasks)):
         raise SystemExit(f"lost or doubled: {len(once)} of {tasks} were leased")
+    apps = [wherry.App(address, schema=SCHEMA) for address in addresses]
+    took: list[list[float]] = [[] for _ in apps]
+    ready()
+    for number, lease in enumerate(leases):
+        # To and fro, so that none is always the second.
+        turn = (number + number // 2) % len(apps)
+        began = perf_counter()
+        [answer] = apps[turn].carry(CompleteTasks((Completed(lease, None),)))
+        took[turn].append((perf_counter() - began) * 1000)
+        if answer is not Reported.DONE:
+            raise SystemExit(f"a task was not done but {answer}")
+    for each in (app, *apps):
+        each.close()
     return {"took": took}
 
 
 def one_run(
     place: Place, *, polls: int, queues: int, beating: bool, seconds: float, calls: int
 ) -> dict[str, float]:
-    """Measure a server with so many idle polls; then its unary calls beside them."""
+    """Measure a server with so many idle polls, then calls of it and of one without by turns."""
     place.renew()
     drain.fill(place, calls)
+    # So that autovacuum, whose commits are counted too, has nothing to do.
+    place.query("vacuum analyze")
     with Served(place.dsn) as served, Children() as children:
         line = children.start(
             "bench.server_idle:wait_in_line",
@@ -119,20 +133,25 @@ def one_run(
         before, cpu = place.read(), served.cpu()
         sleep(seconds)
         spent, cpu = place.spent(before), served.cpu() - cpu
-        completing = children.start("bench.server_idle:complete", address=served.grpc, tasks=calls)
-        completing.wait_until_ready()
-        completing.go()
-        took = sorted(each * 1000 for each in completing.result()["took"])
+        with Served(place.dsn) as other:
+            completing = children.start(
+                "bench.server_idle:complete", addresses=[served.grpc, other.grpc], tasks=calls
+            )
+            completing.wait_until_ready()
+            completing.go()
+            beside, alone = (sorted(took) for took in completing.result()["took"])
         line.stop()
         waited = line.result()
         if waited["leased"]:
             raise SystemExit(f"idle polls were answered with {waited['leased']} tasks")
     place.must_have_succeeded(calls)
+    n = len(alone)
     return {
         "statements/s": spent.commits / spent.seconds,
         "server CPU %": cpu / spent.seconds * 100,
         "postgres CPU %": spent.server_cpu / spent.seconds * 100,
-        "complete p50": took[len(took) // 2],
-        "complete p95": took[len(took) * 95 // 100],
-        "complete p99": took[len(took) * 99 // 100],
+        "complete p50": beside[n // 2],
+        "alone p50": alone[n // 2],
+        "complete p99": beside[n * 99 // 100],
+        "alone p99": alone[n * 99 // 100],
     }

@@ -125,3 +125,44 @@ def test_a_stop_asked_for_in_the_database_reaches_a_remote_worker_that_works(
         assert worker.ended(within=HEARD_WITHIN + 5) == 0, worker.log
         assert "worker w1 was told to stop" in worker.log
         assert found(database, id_).state == "succeeded"
+
+
+def test_a_killed_worker_that_was_idle_takes_no_task_with_it(
+    fleet: Fleet, server: ServerProcess, remote: wherry.App, notes: Notes
+) -> None:
+    """Its poll is gone with its connection: the next task goes to who is there."""
+    first = fleet.worker(server.address, notes=notes.dsn, name="first")
+    second = fleet.worker(server.address, notes=notes.dsn, name="second")
+    wait_for(lambda: alive(remote) == ["first", "second"], seconds=20)
+
+    first.kill()
+    ids = [remote.enqueue("effect", {"n": n}).id for n in range(4)]
+    notes.wait_until_done(4, seconds=20)
+
+    assert [found(remote, id_).attempts for id_ in ids] == [1] * 4
+    assert [note.token for note in notes.all()] == [1] * 4
+    assert {note.worker for note in notes.all()} == {str(second.process.pid)}
+
+
+def test_a_worker_that_was_frozen_while_it_waited_begins_nothing_that_went_to_another(
+    fleet: Fleet, server: ServerProcess, remote: wherry.App, notes: Notes
+) -> None:
+    """API-04, DBL-06: what it was sent lies in its socket; unconfirmed, it has gone back."""
+    first = fleet.worker(server.address, notes=notes.dsn, name="first")
+    wait_for(lambda: alive(remote) == ["first"], seconds=20)
+    wait_for(lambda: notes.waiting() == 1, seconds=20)
+    first.send(signal.SIGSTOP)
+    id_ = remote.enqueue("effect", {"n": 1}).id
+    server.says("given back if unconfirmed: 1 tasks", seconds=20)
+    second = fleet.worker(server.address, notes=notes.dsn, name="second")
+    notes.wait_until_done(1, seconds=20)
+
+    first.send(signal.SIGCONT)
+    # It is well again, and has looked at all that came while it slept.
+    second.send(signal.SIGTERM)
+    assert second.ended(within=15) == 0
+    later = remote.enqueue("effect", {"n": 2}).id
+    wait_for(lambda: notes.of(later), seconds=20)
+
+    assert [note.worker for note in notes.of(id_)] == [str(second.process.pid)]
+    assert found(remote, id_).attempts == 1

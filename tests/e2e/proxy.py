@@ -11,6 +11,7 @@ import socket
 import struct
 import threading
 import time
+from collections import deque
 from contextlib import suppress
 from typing import Literal, Self
 
@@ -56,19 +57,21 @@ class Connection:
 
 
 class Proxy:
-    """Listens on `port` and passes on to *target*; a context manager.
+    """Listens on `port` and passes on to *targets*, each in its turn; a context manager.
+
+    A target that is away is passed over.
 
     *seconds_each_way* holds everything up for so long. `forbidden`: a connection on which a client
     sends this is reset. `unanswered`: what a client sends with this reaches the server, but no
     answer comes back, and a second later the connection is reset; once.
     """
 
-    def __init__(self, target: int, *, seconds_each_way: float = 0.0) -> None:
+    def __init__(self, *targets: int, seconds_each_way: float = 0.0) -> None:
         self.port = 0
         self.forbidden: bytes | None = None
         self.unanswered: bytes | None = None
         self.swallowed: list[tuple[bytes, float]] = []
-        self._target = target
+        self._targets = deque(targets)
         self._seconds = seconds_each_way
         self._connections: list[Connection] = []
         self._traps: dict[bytes, Cut] = {}
@@ -135,9 +138,13 @@ class Proxy:
             await asyncio.wait(others, timeout=5)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            back, on = await asyncio.open_connection("127.0.0.1", self._target)
-        except OSError:
+        for _ in self._targets:
+            target = self._targets[0]
+            self._targets.rotate(-1)
+            with suppress(OSError):
+                back, on = await asyncio.open_connection("127.0.0.1", target)
+                break
+        else:
             writer.transport.abort()
             return
         connection = Connection(writer, on)

@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 
 import wherry
+from tests.e2e.proxy import Proxy
 from tests.e2e.servers import Fleet, Notes, wait_until_up
 from tests.facts import wait_for
 
@@ -104,6 +105,38 @@ def test_of_two_servers_one_is_killed_and_the_other_one_finishes_everything(
 
     assert all(worker.runs for worker in workers)
     assert notes.of(last)[0].worker in {str(workers[n].process.pid) for n in (0, 2)}
+
+
+def test_workers_behind_a_balancer_do_not_care_which_server_they_talk_to(
+    fleet: Fleet, dsn: str, notes: Notes
+) -> None:
+    """B3: leased by one, beaten and reported through another, and each of them killed once."""
+    tasks, long = 1_500, 10
+    servers = [fleet.server(dsn), fleet.server(dsn)]
+    with Proxy(*(server.grpc for server in servers)) as balancer:
+        workers = [
+            fleet.worker(
+                balancer.address, notes=dsn, name=f"w{n}", options="--lease-for 3s", wait=False
+            )
+            for n in range(2)
+        ]
+        wait_until_up(*workers)
+        with wherry.App(dsn) as database:
+            # Longer than a lease, and longer than one may stay unconfirmed.
+            ids = [database.enqueue("effect", {"n": n, "seconds": 7}).id for n in range(long)]
+        wait_for(lambda: notes.count() == long, seconds=20)
+        enqueued(balancer.address, tasks, seconds=0.05)
+        for n, done in enumerate((200, 600)):
+            wait_for(lambda done=done: notes.done() >= done, seconds=30)  # type: ignore[misc]
+            servers[n].kill()
+            servers[n] = fleet.server(dsn, like=servers[n])
+
+        notes.wait_until_done(tasks + long, seconds=40)
+
+        check_once(notes, tasks + long, most_lost=tasks // 5)
+        begun = Counter(note.task for note in notes.all())
+        assert [begun[id_] for id_ in ids] == [1] * long
+        assert all(worker.runs for worker in workers)
 
 
 def test_a_server_that_is_restarted_in_good_order_costs_no_attempt(

@@ -14,7 +14,9 @@ class Waiting:
 
     def __init__(self, connection: psycopg.Connection[Any], queue: str = "default") -> None:
         self._connection = connection
-        [self._channel] = connection.execute("select channel from wherry.settings").fetchone() or ()
+        found = connection.execute("select channel from wherry.settings").fetchone()
+        assert found is not None
+        [self._channel] = found
         connection.execute(sql.SQL("listen {}").format(sql.Identifier(self._channel)))
         connection.execute(
             "insert into wherry.waiting (queue, instance, expires_at) values (%s, %s, 'infinity')",

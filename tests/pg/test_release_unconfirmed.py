@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.pg.support import Session, spec
-from wherry.commands.leases import ReleaseUnconfirmed
+from wherry.commands.leases import LeaseForPollers, ReleaseUnconfirmed
 from wherry.config import MAX_RELEASES
-from wherry.domain.lease import Lease, Reported
+from wherry.domain.lease import Lease, Poller, Reported
 from wherry.domain.state import State
 from wherry.testing import Clock
 
@@ -40,6 +42,33 @@ def test_what_was_extended_is_left_alone(session: Session, clock: Clock) -> None
 
     assert session.task(lease.id).state is State.LEASED
     assert session.complete(lease) == [Reported.DONE]
+
+
+def test_what_was_beaten_for_less_than_was_left_is_left_alone(session: Session) -> None:
+    """However soon, and through whichever server: only the database knows of that."""
+    session.enqueue_many(*(spec() for _ in range(3)))
+    first, second, third = session.lease(3, seconds=60)
+    assert session.heartbeat(second, seconds=1) == [Reported.EXTENDED]
+
+    assert release(session, first, second, third, seconds=60) == [REQUEUED, LOST, REQUEUED]
+
+    assert session.complete(second) == [Reported.DONE]
+
+
+@pytest.mark.parametrize("seconds", [1.0, 1.1, 4 / 3, 29.999999999, 86_399.0000005])
+def test_a_lease_of_any_length_goes_back_and_not_once_it_was_beaten(
+    session: Session, seconds: float
+) -> None:
+    """The end is compared exactly: no rounding on the way may make a difference."""
+    session.enqueue_many(*(spec() for _ in range(2)))
+    mine = session.lease_one(seconds=seconds)
+    [[dealt]] = session.call(LeaseForPollers("default", None, (Poller("w", 1, None, seconds),)))
+
+    assert release(session, mine, dealt, seconds=seconds) == [REQUEUED] * 2
+
+    again = session.lease_one(seconds=seconds)
+    session.heartbeat(again, seconds=0.001)
+    assert release(session, again, seconds=seconds) == [LOST]
 
 
 def test_of_one_lease_only_the_tasks_that_were_not_extended_go_back(

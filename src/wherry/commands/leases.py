@@ -233,8 +233,7 @@ class ReleaseUnconfirmed(Command[list[Reported]]):
 
     Their holder may never have got them. REQUEUED, DEAD or CANCELED as after a release; LOST for
     whatever is not as it was leased: extended, settled, or somebody else's by now.
-    `lease_seconds` says for how long each was leased. An extension that would have ended sooner
-    than the lease did anyway leaves no trace: whoever heard of one must not name that lease.
+    `lease_seconds` says for how long each was leased.
     """
 
     leases: tuple[LeaseRef, ...]

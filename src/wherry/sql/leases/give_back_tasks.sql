@@ -15,7 +15,8 @@ with told as materialized (
            )
       ) with ordinality as o (id, queue, token, lease_id, verdict, delay_seconds, lease_seconds, ord)
 ),
--- A heartbeat moves the end and locks the row as we do: of the two one comes first, and the other sees it.
+-- A heartbeat moves the end, by a microsecond at least, and locks the row as we do: of the two one comes first, and
+-- the other sees it. Until then the end is exactly what the statement that leased the task made of the same values.
 unextended as materialized (
     select told.ord
       from told
@@ -28,7 +29,7 @@ unextended as materialized (
      where lease.lease_id = any (array(select t.lease_id from told as t where t.lease_seconds is not null))
        and live.id = any (array(select t.id from told as t where t.lease_seconds is not null))
        and live.lease_id = told.lease_id
-       and lease.expires_at <= live.leased_at + (told.lease_seconds + 0.001) * interval '1 second'
+       and lease.expires_at <= live.leased_at + told.lease_seconds * interval '1 second'
      order by lease.lease_id, lease.part
        for update of lease skip locked
 ),

@@ -62,7 +62,12 @@ kept_apart as (
 ),
 extended as (
     update wherry.lease
-       set expires_at = greatest(lease.expires_at, wherry.now() + :extend_seconds::double precision * interval '1 second'),
+       -- A short extension moves the end too, if only by this: that a lease was beaten can be seen from its end
+       -- (give_back_tasks.sql), whichever server it was beaten through.
+       set expires_at = greatest(
+               lease.expires_at + interval '1 microsecond',
+               wherry.now() + :extend_seconds::double precision * interval '1 second'
+           ),
            split = lease.split or parted.other_ids is not null,
            task_ids = parted.named_ids
       from parted

@@ -65,7 +65,7 @@ class GrpcCalls:
         )
         metadata = [("authorization", value) for value in shown]
         try:
-            answer = await call(request, metadata=metadata, timeout=30)
+            answer = await call(request, metadata=metadata, timeout=90)
         except grpc.aio.AioRpcError as error:
             trailing = "".join(f"{k}: {v!r}\n" for k, v in error.trailing_metadata() or ())
             return Said(error.code().name, f"{error.details()}\n{trailing}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import wherry
 from tests.e2e.proxy import Proxy
@@ -79,7 +80,7 @@ def test_of_two_servers_one_is_killed_and_the_other_one_finishes_everything(
     fleet: Fleet, dsn: str, notes: Notes
 ) -> None:
     """B3: workers of the one that is away wait for it, and go on with it when it is back."""
-    tasks = 3_000
+    tasks = 2_000
     options = f"--concurrency {CONCURRENCY} --lease-for 3s"
     servers = [fleet.server(dsn), fleet.server(dsn)]
     workers = [
@@ -116,14 +117,14 @@ def test_workers_behind_a_balancer_do_not_care_which_server_they_talk_to(
     with Proxy(*(server.grpc for server in servers)) as balancer:
         workers = [
             fleet.worker(
-                balancer.address, notes=dsn, name=f"w{n}", options="--lease-for 3s", wait=False
+                balancer.address, notes=dsn, name=f"w{n}", options="--lease-for 6s", wait=False
             )
             for n in range(2)
         ]
         wait_until_up(*workers)
         with wherry.App(dsn) as database:
             # Longer than a lease, and longer than one may stay unconfirmed.
-            ids = [database.enqueue("effect", {"n": n, "seconds": 7}).id for n in range(long)]
+            ids = [database.enqueue("effect", {"n": n, "seconds": 8}).id for n in range(long)]
         wait_for(lambda: notes.count() == long, seconds=20)
         enqueued(balancer.address, tasks, seconds=0.05)
         for n, done in enumerate((200, 600)):
@@ -163,3 +164,45 @@ def test_a_server_that_is_restarted_in_good_order_costs_no_attempt(
 
     check_once(notes, tasks, most_lost=0)
     assert all(worker.runs for worker in workers)
+
+
+def test_a_server_that_hangs_costs_a_handler_its_lease_and_the_handler_knows_in_time(
+    fleet: Fleet, dsn: str, notes: Notes
+) -> None:
+    """L8: it is stopped before its task can begin elsewhere, though nobody tells it anything."""
+    server = fleet.server(dsn)
+    worker = fleet.worker(server.address, notes=dsn, options="--lease-for 2s")
+    with wherry.App(dsn) as database:
+        id_ = database.enqueue("effect", {"n": 1, "seconds": 3}).id
+        wait_for(lambda: notes.of(id_), seconds=20)
+
+        server.send(signal.SIGSTOP)
+        worker.says("its lease cannot be extended in time", seconds=20)
+        server.send(signal.SIGCONT)
+        notes.wait_until_done(1, seconds=25)
+
+        task = database.get_task(id_)
+    assert task is not None
+    first, *again = notes.of(id_)
+    # The lease had to run out, and maintenance to take the task back.
+    assert again[0].at - first.at > 2
+    assert {attempt.outcome for attempt in task.history} == {"lost"}
+    assert task.attempts == len(task.history) + 1 == len(again) + 1
+    assert worker.runs
+
+
+def test_who_waits_for_a_result_goes_on_waiting_through_a_restart(
+    fleet: Fleet, dsn: str, notes: Notes
+) -> None:
+    """B3: neither the App nor the worker has to be started again."""
+    server = fleet.server(dsn)
+    fleet.worker(server.address, notes=dsn)
+    with wherry.App(server.address) as remote, ThreadPoolExecutor() as pool:
+        first = remote.enqueue("squares", {"n": 3}, delay=2)
+        waiting = pool.submit(first.result, timeout=40)
+
+        server.kill()
+        fleet.server(dsn, like=server)
+
+        assert waiting.result(40) == 9
+        assert remote.enqueue("squares", {"n": 4}).result(timeout=20) == 16

@@ -28,7 +28,7 @@ from wherry.server.run import Server
 from wherry.server.service import Service
 
 RIGHTS = [str(right) for right in Right]
-# Answered without a token, and why that is harmless is in docs/guides/server-security.md.
+# Answered without a token: what the contract is, and whether the server lives. No data.
 PUBLIC = {"/openapi.json", "/docs", "/docs.css", "/healthz", "/readyz"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "OPTIONS")
 

@@ -23,6 +23,8 @@ from wherry.tasks.task import AMBIENT
 log = logging.getLogger("wherry.worker")
 
 _current: ContextVar[Context] = ContextVar("wherry_current")
+# Two threads of one handler must not wait for an event each.
+_making_event = threading.Lock()
 
 
 class AppCalls(Protocol):
@@ -64,11 +66,13 @@ class AppCalls(Protocol):
 class Context:
     """One running attempt."""
 
-    __slots__ = ("_app", "_cancel", "completing", "lease")
+    __slots__ = ("_app", "_event", "_is_told", "completing", "lease")
 
     def __init__(self, app: AppCalls, lease: Lease) -> None:
         self._app = app
-        self._cancel = threading.Event()
+        self._is_told = False
+        # Made by the first who waits: hardly any handler does, and making one is dear.
+        self._event: threading.Event | None = None
         self.lease = lease
         # Set by `complete`: from then on the worker itself never completes this lease.
         self.completing = False
@@ -95,11 +99,15 @@ class Context:
 
         A plain handler in a thread cannot be stopped from outside: a long one looks here.
         """
-        return self._cancel.is_set()
+        return self._is_told
 
     def wait_cancelled(self, seconds: float) -> bool:
         """Wait up to *seconds* for `cancelled`: a sleep that ends when it is time to stop."""
-        return self._cancel.wait(seconds)
+        with _making_event:
+            if self._event is None:
+                self._event = threading.Event()
+        # Only now: whoever tells us sets the flag before looking for an event.
+        return self._is_told or self._event.wait(seconds)
 
     def complete(self, *, tx: Any, result: Any = None) -> None:
         """Finish the task inside the transaction open on *tx* (a blocking connection).
@@ -160,7 +168,10 @@ def current() -> Context:
 
 def tell_to_stop(context: Context) -> None:
     """Set the context's `cancelled`; whoever runs the handler calls this, never the handler."""
-    context._cancel.set()  # pyright: ignore[reportPrivateUsage]
+    context._is_told = True  # pyright: ignore[reportPrivateUsage]
+    event = context._event  # pyright: ignore[reportPrivateUsage]
+    if event is not None:
+        event.set()
 
 
 def enter(context: Context) -> None:

@@ -209,6 +209,37 @@ def test_more_pollers_than_one_statement_serves_are_answered(session: Session) -
     assert [len(leases) for leases in answers] == [1] * 3 + [0] * 1197
 
 
+@pytest.mark.parametrize("compressed", [False, True])
+def test_no_more_is_leased_once_the_payloads_have_as_many_bytes(
+    session: Session, compressed: bool
+) -> None:
+    text = "x" * 20_000
+    if not compressed:
+        session.rows("alter table wherry.live alter payload set storage external")
+    tasks = [enqueue(session, 1, payload={"text": text})[0] for _ in range(5)]
+
+    found = session.call(
+        LeaseForPollers("default", None, tuple(pollers(1, 10)), limit_bytes=40_000)
+    )
+    large = session.call(LeaseForPollers("default", None, tuple(pollers(10)), limit_bytes=1))
+
+    assert ids(found) == [[tasks[0]], [tasks[1]]]
+    # One at least, however large.
+    assert ids(large) == [[tasks[2]]]
+
+
+def test_tasks_on_their_last_attempt_that_nobody_takes_use_up_no_bytes(session: Session) -> None:
+    text = "x" * 20_000
+    enqueue(session, 3, payload={"text": text}, max_attempts=1, priority=9)
+    [ordinary] = enqueue(session, 1, payload={"text": text})
+
+    found = session.call(
+        LeaseForPollers("default", None, tuple(pollers(9, last=0)), limit_bytes=20_000)
+    )
+
+    assert ids(found) == [[ordinary]]
+
+
 def test_two_statements_at_once_lease_no_task_twice(session: Session, other: Session) -> None:
     tasks = enqueue(session, 10)
     session.begin()

@@ -63,8 +63,9 @@ class LeaseTasks(Command[list[Lease]]):
 class LeaseForPollers(Command[list[list[Lease]]]):
     """Lease tasks of one queue to many workers that wait for it; answers in their order.
 
-    Tasks are dealt out one by one in turn, `MOST_AT_ONCE` at most: a poller who gets none of them
-    waits for the next round. Never sent again, as LeaseTasks.
+    Tasks are dealt out one by one in turn, `MOST_AT_ONCE` at most, and none once their payloads
+    have `limit_bytes`: a poller who gets none of them waits for the next round. Never sent again,
+    as LeaseTasks.
     """
 
     repeatable: ClassVar[bool] = False
@@ -73,6 +74,7 @@ class LeaseForPollers(Command[list[list[Lease]]]):
     queue: str
     types: tuple[str, ...] | None
     pollers: tuple[Poller, ...]
+    limit_bytes: int = config.LEASE_LIMIT_BYTES
 
     def answer(self) -> Answer[list[list[Lease]]]:
         # Counted from before the request, as ever.
@@ -95,6 +97,7 @@ class LeaseForPollers(Command[list[list[Lease]]]):
                 "queue": self.queue,
                 "types": None if self.types is None else list(self.types),
                 "limit_tasks": together,
+                "limit_bytes": self.limit_bytes,
                 "pollers": json.dumps(pollers),
             },
         )

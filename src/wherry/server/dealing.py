@@ -3,7 +3,8 @@
 A round serves every poll that may find something. It goes through each poll's queues in the poll's
 order; polls that stand at the same queue and know the same types share a statement, in the order in
 which they came, and tasks are dealt out to them one by one in turn. No poll is ever given more than
-it asked for.
+it asked for, nor much more than LEASE_LIMIT_BYTES of payloads; one statement leases no more than
+that either, since a thousand of the largest tasks would be a gigabyte.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from typing import Final
 
 from wherry.commands.leases import LeaseForPollers
 from wherry.commands.queues import ListReadyOf, ListReadyQueues
+from wherry.config import LEASE_LIMIT_BYTES
 from wherry.server.waiters import Waiter
 from wherry.transport.base import Transport
 
 # A statement takes the longer the more polls it is for, and mostly there is one task: so at first
 # it is for those who came first, and only if there was enough for all of them for more.
 _FIRST_POLLERS: Final = 100
+# With fewer characters of payloads than this a statement has not been stopped by their bytes.
+_MAYBE_CUT_CHARACTERS: Final = LEASE_LIMIT_BYTES // 4
 
 
 @dataclass(slots=True)
@@ -62,13 +66,13 @@ async def _lease(
         asked = min(sum(waiter.wants for waiter in part), LeaseForPollers.MOST_AT_ONCE)
         pollers = tuple(waiter.asks() for waiter in part)
         dealt = await transport.call(LeaseForPollers(queue, types, pollers))
-        count = 0
+        count = characters = 0
         for waiter, leases in zip(part, dealt, strict=True):
-            waiter.leases += leases
             count += len(leases)
+            characters += waiter.take(leases)
         # There may be more for those who were left out, or who want more than one statement gives.
         left = [each for each in left if each.wants and not each.is_gone]
-        if count < asked:
+        if count < asked and characters < _MAYBE_CUT_CHARACTERS:
             return
 
 

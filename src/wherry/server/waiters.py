@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TypeAlias
 
 from wherry.commands.workers import EVERY_QUEUE
+from wherry.config import LEASE_LIMIT_BYTES
 from wherry.domain.lease import Lease, Poller
 from wherry.server.caller import ALL_QUEUES, Caller
 from wherry.server.roster import Who
@@ -58,6 +59,7 @@ class Waiter:
 
     __slots__ = (
         "answer",
+        "characters",
         "hungry",
         "in_flight",
         "leases",
@@ -71,6 +73,8 @@ class Waiter:
         self.poll = poll
         self.answer: asyncio.Future[list[Lease]] = asyncio.get_running_loop().create_future()
         self.leases: list[Lease] = []
+        # Of their payloads.
+        self.characters = 0
         # There may be something: it is served in the next round.
         self.hungry = True
         # A statement that may lease for it is under way.
@@ -88,8 +92,17 @@ class Waiter:
 
     @property
     def wants(self) -> int:
-        """How many more tasks it may be given."""
+        """How many more tasks it may be given: none where they would make too large an answer."""
+        if self.characters >= LEASE_LIMIT_BYTES:
+            return 0
         return self.poll.max_tasks - len(self.leases)
+
+    def take(self, leases: Sequence[Lease]) -> int:
+        """Give it *leases*; returns how many characters their payloads have."""
+        self.leases += leases
+        characters = sum(len(lease.payload_text) for lease in leases)
+        self.characters += characters
+        return characters
 
     def asks(self) -> Poller:
         """Return what it asks of the next statement."""

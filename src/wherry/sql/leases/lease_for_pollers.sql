@@ -1,17 +1,22 @@
 -- Lease the next tasks of one queue to many workers that wait for it, in one statement: highest priority
 -- first, then the longest ready, dealt out in turns. Each worker gets a lease of its own. Of a paused queue
 -- none.
--- takes:   queue text, types text[] (null: any), limit_tasks integer, pollers json array of (lease_id, worker,
+-- takes:   queue text, types text[] (null: any), limit_tasks integer, limit_bytes bigint (no more are leased once
+--          their payloads have as many; for tasks on their last attempt it is counted anew), pollers json array of (lease_id, worker,
 --          lease_seconds, limit_tasks, limit_last: how many may be on their last attempt); the limits of all
 --          together are not many more than limit_tasks
 -- returns: a Lease (all of them unordered: sort by priority descending, then position)
 -- locks:   the leased rows, skip locked
 -- index:   live_ready, live_pkey, paused_pkey
-with due as materialized (
+with ready as materialized (
     select live.id,
            live.priority,
            live.position,
-           live.attempts + 1 >= live.max_attempts as is_last
+           live.attempts + 1 >= live.max_attempts as is_last,
+           -- Only what is compressed, as small ones never are, has to be read for it.
+           case when pg_column_compression(live.payload) is null then pg_column_size(live.payload)
+                else octet_length(live.payload::text)
+                 end as size_bytes
       from wherry.live
      where live.queue = :queue::text
        and live.state = 'ready'
@@ -23,11 +28,19 @@ with due as materialized (
      limit :limit_tasks::integer
        for update skip locked
 ),
-task as (
-    select due.id,
-           due.is_last,
-           row_number() over (partition by due.is_last order by due.priority desc, due.position) as nth
-      from due
+due as materialized (
+    select r.id, r.is_last, r.nth
+      from (
+           select ready.id,
+                  ready.is_last,
+                  row_number() over turn as nth,
+                  sum(ready.size_bytes) over turn - ready.size_bytes as bytes_before
+             from ready
+           window turn as (
+                  partition by ready.is_last order by ready.priority desc, ready.position rows unbounded preceding
+           )
+      ) as r
+     where r.bytes_before < :limit_bytes::bigint
 ),
 slot as (
     select p.lease_id,
@@ -65,11 +78,11 @@ place as (
       from meant
 ),
 dealt as materialized (
-    select task.id, place.lease_id, place.worker, place.lease_seconds
-      from task
+    select due.id, place.lease_id, place.worker, place.lease_seconds
+      from due
       join place
-        on place.for_last = task.is_last
-       and place.nth = task.nth
+        on place.for_last = due.is_last
+       and place.nth = due.nth
 ),
 noted as (
     insert into wherry.lease (lease_id, expires_at, queue, worker, task_ids)

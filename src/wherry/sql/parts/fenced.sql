@@ -4,7 +4,7 @@
       from asked
       join held
         on held.lease_id = asked.lease_id
-       and (not held.split or asked.id = any (held.task_ids))
+       and (held.only_ids is null or asked.id = any (held.only_ids))
       join wherry.live
         on live.id = asked.id
        and live.queue = asked.queue

@@ -102,6 +102,27 @@ def test_a_killed_worker_is_replaced_and_all_end_with_the_supervisor(
     assert "SIGTERM received: passing it on to 2 workers" in supervisor.err
 
 
+def test_a_worker_that_is_asked_to_stop_finishes_and_is_replaced(
+    started: Start, app: App, dsn: str, shop: str, sql: Sql
+) -> None:
+    supervisor = started("worker", shop, "--dsn", dsn, "--processes", "2", "--name", "box")
+    first = both(sql)
+    [[asked]] = sql("select pid from wherry.worker where name = 'box-1'")
+
+    assert app.direct_workers(["box-1"], "stop") == 1
+
+    # It hears of that at its next beat.
+    [newcomer] = wait_for(lambda: pids(sql) - first, seconds=40)
+    assert pids(sql) == first - {asked} | {newcomer}
+    assert sql("select name, directive from wherry.worker order by name") == [
+        ("box-1", "none"),
+        ("box-2", "none"),
+    ]
+    assert "worker 1 ended with exit code 0; starting another" in supervisor.err
+    supervisor.signal(signal.SIGTERM)
+    assert supervisor.end() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_signals_are_passed_on_and_handlers_finish(
     started: Start, app: App, dsn: str, shop: str, sql: Sql, number: signal.Signals

@@ -59,7 +59,10 @@ def drain(asked: Asked, /, names: tuple[str, ...], reason: str | None) -> None:
 @_with_names
 @click.pass_obj
 def stop(asked: Asked, /, names: tuple[str, ...], reason: str | None) -> None:
-    """Let workers finish what they run and end, as after SIGTERM."""
+    """Let workers finish what they run and end, as after SIGTERM.
+
+    A supervisor (`--processes`) starts others in their place: that is a rolling restart.
+    """
     _direct(asked, names, Directive.STOP, reason)
 
 

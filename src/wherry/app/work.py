@@ -32,6 +32,7 @@ from wherry.maintenance.service import Maintenance
 from wherry.migrations import check
 from wherry.transport.base import Transport
 from wherry.transport.bounded import ANSWER_SECONDS
+from wherry.transport.connect import BRIEF, BRIEF_SECONDS, NO_WAIT
 from wherry.transport.grpc import needed
 from wherry.transport.listen import Listener
 from wherry.transport.session import SessionTransport
@@ -45,11 +46,6 @@ from wherry.worker.worker import Summary, Worker
 
 log = logging.getLogger("wherry.worker")
 
-# A lost lease is leased again, so its commit need not wait for the disk. Outcomes always do.
-_NO_WAIT = {"synchronous_commit": "off"}
-# Statements that are worth more soon than late: a server that cannot answer them is left.
-_BRIEF = {"statement_timeout": "15s"}
-_BRIEF_SECONDS = 20.0
 _BLOCKED_AFTER_SECONDS = 1.0
 _LEAVE_WITHIN_SECONDS = 1.0
 
@@ -235,7 +231,7 @@ async def _local(plan: _Plan, stack: AsyncExitStack) -> _Parts:
         heard=heard,
     )
     wakeups = Wakeups(
-        leasing := session("leasing", _BRIEF | _NO_WAIT, _BRIEF_SECONDS),
+        leasing := session("leasing", BRIEF | NO_WAIT, BRIEF_SECONDS),
         instance=me.instance,
         queues=(EVERY_QUEUE,) if plan.queues is None else plan.queues,
         poll_seconds=settings.poll_every.total_seconds(),
@@ -264,10 +260,10 @@ async def _local(plan: _Plan, stack: AsyncExitStack) -> _Parts:
         schema=app.schema,
         name=f"wherry heartbeat {plan.name}",
         settings=app.settings,
-        options=_BRIEF | _NO_WAIT,
+        options=BRIEF | NO_WAIT,
         answer_seconds=plan.beat_answer_seconds,
     )
-    worker = plan.worker(source, session("reporting", _BRIEF, _BRIEF_SECONDS))
+    worker = plan.worker(source, session("reporting", BRIEF, BRIEF_SECONDS))
     try:
         # Known before the first look for parked tasks: some may have waited for these types.
         worker.direct(await maintaining.call(me))
@@ -304,7 +300,7 @@ async def _remote(plan: _Plan, stack: AsyncExitStack) -> _Parts:
     # the keeper's thread.
     transport = GrpcTransport(
         address,
-        answer_seconds=_BRIEF_SECONDS,
+        answer_seconds=BRIEF_SECONDS,
         worker=plan.name,
         instance=me.instance,
         heard=heard,

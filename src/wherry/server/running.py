@@ -17,6 +17,7 @@ from wherry.config import ServerSettings, WorkerSettings
 from wherry.maintenance.service import Maintenance
 from wherry.server.desk import Desk
 from wherry.server.service import Service
+from wherry.transport.connect import BRIEF, BRIEF_SECONDS, NO_WAIT
 from wherry.transport.listen import Listener
 from wherry.transport.session import SessionTransport
 
@@ -25,11 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wherry.server")
 
-# A lost lease is leased again, so its commit need not wait for the disk.
-_NO_WAIT: Final = {"synchronous_commit": "off"}
-# A server that cannot answer these in time is left.
-_BRIEF: Final = {"statement_timeout": "15s"}
-_BRIEF_SECONDS: Final = 20.0
 _LEAVE_WITHIN_SECONDS: Final = 0.5
 
 
@@ -88,8 +84,8 @@ async def running_service(
             heard=heard,
         )
         desk = Desk(
-            leasing=session("leasing", _BRIEF | _NO_WAIT, answer_seconds=_BRIEF_SECONDS),
-            keeping=session("keeping", _BRIEF | _NO_WAIT, answer_seconds=_BRIEF_SECONDS),
+            leasing=session("leasing", BRIEF | NO_WAIT, answer_seconds=BRIEF_SECONDS),
+            keeping=session("keeping", BRIEF | NO_WAIT, answer_seconds=BRIEF_SECONDS),
             instance=instance,
             is_listening=lambda: listener.alive,
             look_seconds=rhythms.poll_every.total_seconds(),

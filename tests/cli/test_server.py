@@ -213,6 +213,31 @@ def test_a_server_that_asks_for_no_tokens_warns_loudly_if_others_can_reach_it(
     assert "ASKS FOR NO TOKENS" in server.running.err
 
 
+def test_calls_hold_no_more_connections_than_they_may(
+    served: Callable[..., Served], connect: Any, sql: Sql
+) -> None:
+    server = served(*ANYWHERE, "--pool-size", "2")
+    holder = connect(autocommit=False)
+    holder.execute("select id from wherry.enqueue('default', 't', key => 'k')")
+
+    def enqueue(_: int) -> Any:
+        return server.post("/api/v1/tasks", {"type": "t", "key": "k"})["id"]
+
+    def waiting() -> int:
+        [[n]] = sql("select count(*) from pg_stat_activity where wait_event_type = 'Lock'")
+        return int(n)
+
+    with ThreadPoolExecutor(20) as pool:
+        answers = pool.map(enqueue, range(20))
+        wait_for(lambda: waiting() == 2)
+        holder.commit()
+        assert len(set(answers)) == 1
+
+    # Connections stay in the pool: there never were more.
+    names = sql("select application_name from pg_stat_activity where datname = current_database()")
+    assert [name for [name] in names].count("wherry app") == 2
+
+
 def test_a_certificate_needs_its_key(plain_cli: Cli, dsn: str, tmp_path: Any) -> None:
     (tmp_path / "cert.pem").write_text("nothing")
 

@@ -17,6 +17,7 @@ from wherry.cli.opened import EMBEDDED, joined
 from wherry.config import (
     DEFAULT_GRPC_ADDRESS,
     DEFAULT_HTTP_ADDRESS,
+    DEFAULT_POOL_SIZE,
     DEFAULT_SCHEMA,
     ServerSettings,
 )
@@ -65,6 +66,14 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=_PEM,
     help="Let in only clients with a certificate signed by this one, as PEM.",
 )
+@click.option(
+    "--pool-size",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    default=DEFAULT_POOL_SIZE,
+    help="The most database connections that calls hold at a time, beside four of the server's"
+    f" own (default: {DEFAULT_POOL_SIZE}).",
+)
 @click.option("--no-listen", is_flag=True, help="Poll only, as behind a transaction pooler.")
 @click.option(
     "--log-format",
@@ -85,6 +94,7 @@ def server(
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
+    pool_size: int,
     no_listen: bool,
     log_format: str,
 ) -> None:
@@ -99,7 +109,7 @@ def server(
         logs.keep_standard_streams()
         gc.set_threshold(_OBJECTS_BEFORE_A_LOOK)
     logs.configure(verbosity=asked.verbosity, as_json=log_format == "json")
-    app = App(asked.dsn, schema=asked.schema or DEFAULT_SCHEMA)
+    app = App(asked.dsn, schema=asked.schema or DEFAULT_SCHEMA, pool_size=pool_size)
     if not has_dsn(app):
         joined(asked)
         app.dsn = EMBEDDED

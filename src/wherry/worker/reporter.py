@@ -67,8 +67,13 @@ class Reporter:
         if len(self._waiting) > _MOST_WAITING:
             self._room.clear()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether far too many outcomes wait, so that `room` would not return at once."""
+        return not self._room.is_set()
+
     async def room(self) -> None:
-        """Return when there is room for more outcomes: always at once, unless far too many wait."""
+        """Return when there is room for more outcomes."""
         await self._room.wait()
 
     async def run(self) -> None:

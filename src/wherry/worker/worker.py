@@ -27,6 +27,7 @@ from wherry.transport.faults import is_trouble
 from wherry.transport.patience import Patience
 from wherry.worker.answers import log_answer
 from wherry.worker.attempt import Reason, Runner
+from wherry.worker.buffer import Buffer
 from wherry.worker.context import AppCalls
 from wherry.worker.held import Held
 from wherry.worker.intake import Pace, Wanted, wanted
@@ -91,7 +92,7 @@ class Worker:
             lease_seconds=settings.lease_for.total_seconds(),
             also=self._give_back_stalled,
         )
-        self._buffer: asyncio.Queue[Lease] = asyncio.Queue()
+        self._buffer = Buffer()
         self._pace = Pace()
         self._me: asyncio.Task[Any] | None = None
         self._parts: dict[str, asyncio.Task[None]] = {}
@@ -228,8 +229,7 @@ class Worker:
 
     def _keep(self, leases: list[Lease]) -> bool:
         self.held.add(leases)
-        for lease in leases:
-            self._buffer.put_nowait(lease)
+        self._buffer.put(leases)
         return not self._stopping.is_set()
 
     def _wanted(self) -> Wanted:
@@ -238,7 +238,7 @@ class Worker:
         want = wanted(
             slots=self.settings.concurrency,
             running=len(self._runner.running),
-            buffered=self._buffer.qsize(),
+            buffered=len(self._buffer),
             pace=self._pace.seconds,
             ahead_seconds=self.settings.prefetch_ahead.total_seconds(),
             most=self.settings.batch_size,
@@ -250,7 +250,7 @@ class Worker:
 
     async def _maybe_end(self) -> None:
         """End if nothing is due and nothing in flight, seen after the last report's answer."""
-        if self._runner.running or not self._buffer.empty() or len(self._reporter):
+        if self._runner.running or len(self._buffer) or len(self._reporter):
             await self._until(self._moved, seconds=0.05)
             return
         if await self._source.is_empty(self._keep):
@@ -272,7 +272,8 @@ class Worker:
             else:
                 self._reporter.put(outcome)
             self._moved.set()
-            await self._reporter.room()
+            if self._reporter.is_full:
+                await self._reporter.room()
 
     def _is_ending(self) -> bool:
         return self._me is not None and self._me.cancelling() > 0
@@ -293,8 +294,8 @@ class Worker:
             self._give_back_buffer()
 
     def _give_back_buffer(self) -> None:
-        while not self._buffer.empty():
-            self._reporter.put(GivenBack(self._buffer.get_nowait(), "release"))
+        for lease in self._buffer.take_all():
+            self._reporter.put(GivenBack(lease, "release"))
 
     # ── the end ──
 

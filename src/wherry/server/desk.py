@@ -28,6 +28,7 @@ from wherry.errors import ShuttingDown, Unavailable, WherryError
 from wherry.server.caller import ALL_QUEUES
 from wherry.server.dealing import deal
 from wherry.server.marks import Marks
+from wherry.server.problems import without_rows
 from wherry.server.returns import Returns
 from wherry.server.roster import Roster, Who
 from wherry.server.waiters import Poll, Sought, Waiter
@@ -298,7 +299,7 @@ class Desk:
     async def _bear(self, error: Exception, hungry: Sequence[Waiter]) -> None:
         """Keep those who can wait, tell the others, and give the database some time."""
         if not is_trouble(error):
-            log.error("leasing failed; it will be tried again", exc_info=error)
+            log.error("leasing failed; it will be tried again", exc_info=without_rows(error))
         elif self._patience.may_complain():
             log.warning("polls wait for the database: %s", one_line(error))
         self._trouble = error

@@ -76,7 +76,7 @@ def problem_of(error: Exception, *, doing: str) -> Problem:
     if reason in _SAID:
         id = uuid.uuid4().hex
         if reason == "INTERNAL":
-            log.error("%s failed (%s)", doing, id, exc_info=_without_rows(error))
+            log.error("%s failed (%s)", doing, id, exc_info=without_rows(error))
         else:
             log.warning("%s failed (%s): %s", doing, id, error)
     retry_seconds = _RETRY_SECONDS.get(reason)
@@ -94,7 +94,7 @@ def problem_of(error: Exception, *, doing: str) -> Problem:
     )
 
 
-def _without_rows(error: Exception) -> BaseException:
+def without_rows(error: Exception) -> BaseException:
     """Return *error* as it may be logged: PostgreSQL's details hold rows, and so payloads."""
     found: BaseException | None = error
     # Chains may be rings.

@@ -86,8 +86,12 @@ def is_trouble(error: BaseException) -> bool:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the error's text on one line: libpq's go over three, with advice for nobody here."""
-    return " ".join(str(error).split())
+    """Return the error's text on one line: libpq's go over three, with advice for nobody here.
+
+    PostgreSQL's details are left out: they hold whole rows, and so payloads.
+    """
+    said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    return " ".join((said or str(error)).split())
 
 
 def translated(error: BaseException, *, schema: str) -> WherryError | None:

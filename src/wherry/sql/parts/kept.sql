@@ -9,7 +9,11 @@ kept as (
     )
     select gone.id, gone.token, gone.created_at, gone.run_after, gone.leased_at, wherry.now(),
            greatest(
-               wherry.now() + case when gone.next_state in ('failed', 'dead') then settings.keep_failed else settings.keep_succeeded end,
+               -- Of no row of gone, so each is read once.
+               wherry.now() + case when gone.next_state in ('failed', 'dead')
+                                   then (select settings.keep_failed from wherry.settings)
+                                   else (select settings.keep_succeeded from wherry.settings)
+                                    end,
                wherry.now() + gone.key_ttl_seconds * interval '1 second'
            ),
            wherry.now() + gone.key_ttl_seconds * interval '1 second',
@@ -17,5 +21,4 @@ kept as (
            gone.max_attempts, gone.priority, gone.next_state, gone.queue, gone.type, gone.worker, gone.key,
            gone.tags, gone.headers, gone.retry, gone.payload, gone.result, gone.reason, gone.last_error
       from gone
-     cross join wherry.settings
 )

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tests.pg.support import Session, spec
+from wherry.commands.leases import CompleteTasks
 from wherry.domain.lease import Lease, Reported
+from wherry.domain.outcome import Completed
 from wherry.domain.state import State
 from wherry.testing import Clock
 
@@ -200,6 +202,21 @@ def test_the_answers_come_in_the_order_of_the_leases(session: Session) -> None:
     answers = session.complete(*reversed(leases))
 
     assert answers == [DONE, ALREADY_DONE] * 15
+
+
+def test_tasks_of_several_leases_each_get_their_own_result_and_answer(session: Session) -> None:
+    texts = [None, "[]", '"x"', "[[1, 2], [3]]", '{"a": [1.50, "\\u0000"]}', "null", "[7]", "1e400"]
+    one, other = leased(session, 4), leased(session, 4)
+    mixed = [lease for pair in zip(one, other, strict=True) for lease in pair]
+    session.call(CompleteTasks((Completed(mixed[5], texts[5]),)))
+
+    answers = session.call(
+        CompleteTasks(tuple(Completed(*pair) for pair in zip(mixed, texts, strict=True)))
+    )
+
+    assert answers == [DONE] * 5 + [ALREADY_DONE] + [DONE] * 2
+    stored = [session.task(lease.id).result_text for lease in mixed]
+    assert stored == [None if text == "null" else text for text in texts]
 
 
 def test_a_task_that_an_open_transaction_completes_is_busy_and_delays_nobody(

@@ -167,14 +167,12 @@ class CompleteTasks(Command[list[Reported]]):
 
     def answer(self) -> Answer[list[Reported]]:
         firsts = _firsts(self.outcomes)
-        texts = (
-            f"{json.dumps(_fence(outcome.lease))[:-1]}, "
-            f'"result": {"null" if outcome.result_text is None else outcome.result_text}}}'
-            for outcome in firsts.values()
-        )
+        batches: dict[tuple[str, str], list[tuple[int, Completed]]] = defaultdict(list)
+        for ord_, outcome in enumerate(firsts.values(), start=1):
+            batches[outcome.lease.lease_id, outcome.lease.queue].append((ord_, outcome))
+        outcomes = json.dumps([_batch(batch) for batch in batches.values()])
         rows = yield Statement(
-            "leases/complete_tasks",
-            {"outcomes": f"[{','.join(texts)}]", "closed": list(self.closed)},
+            "leases/complete_tasks", {"outcomes": outcomes, "closed": list(self.closed)}
         )
         done = [(ord_, Reported.DONE) for (ord_,) in rows]
         return (yield from _settled(self.outcomes, firsts, done, verb="complete"))
@@ -317,6 +315,19 @@ def _dealt(pollers: Sequence[Poller], *, most: int) -> tuple[list[int], int]:
         left -= (limit - turns) * n
         turns = limit
     return [min(limit, turns) for limit in limits], min(most, sum(limits))
+
+
+def _batch(outcomes: Sequence[tuple[int, Completed]]) -> dict[str, Any]:
+    lease = outcomes[0][1].lease
+    return {
+        "lease_id": lease.lease_id,
+        "queue": lease.queue,
+        "ords": [ord_ for ord_, _ in outcomes],
+        "task_ids": [outcome.lease.id for _, outcome in outcomes],
+        "tokens": [outcome.lease.token for _, outcome in outcomes],
+        # As texts: PostgreSQL takes a list in an array for one more dimension of that array.
+        "results": [outcome.result_text for _, outcome in outcomes],
+    }
 
 
 def _given_back(outcomes: list[dict[str, Any]], closed: Sequence[str] = ()) -> dict[str, Any]:

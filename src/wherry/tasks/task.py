@@ -119,6 +119,8 @@ class TaskType(Generic[P, R]):
     def bind(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments for a stored payload. Raises HandlerError if they do not fit."""
         known, required, takes_more = self.signature
+        if payload.keys() == known:
+            return payload
         if required <= payload.keys() and (takes_more or payload.keys() <= known):
             return payload
         missing = sorted(required - payload.keys())

@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from enum import Enum
 from time import monotonic
+from types import CoroutineType
 from typing import Any, cast
 
 from wherry.domain.failure import describe, type_name
@@ -45,24 +46,22 @@ class Reason(Enum):
 class Attempt:
     """One attempt while it runs."""
 
-    __slots__ = (
-        "context", "forsaken", "in_thread", "lease", "reason", "slot", "stop_at", "thread",
-        "told_at", "warned",
-    )  # fmt: skip
+    # Of the class, since most attempts end as they began: each is made a hundred thousand times a
+    # second.
+    in_thread = False
+    # The thread's identifier, once the handler runs in it.
+    thread: int | None = None
+    reason: Reason | None = None
+    told_at = 0.0
+    warned = False
+    forsaken = False
 
-    def __init__(self, context: Context, lease: Lease) -> None:
+    def __init__(self, context: Context, lease: Lease, began_at: float) -> None:
         self.context = context
         self.lease = lease
         timeout = lease.timeout_seconds
-        self.stop_at = None if timeout is None else monotonic() + timeout
+        self.stop_at = None if timeout is None else began_at + timeout
         self.slot = asyncio.current_task()
-        self.in_thread = False
-        # The thread's identifier, once the handler runs in it.
-        self.thread: int | None = None
-        self.reason: Reason | None = None
-        self.told_at = 0.0
-        self.warned = False
-        self.forsaken = False
 
     def stop(self, reason: Reason) -> None:
         """Tell the handler to stop: an async one is canceled, a plain one finds `cancelled` set.
@@ -127,7 +126,8 @@ class Runner:
         if task_type is None:
             # Only a type that was taken off the registry while it was being leased.
             return GivenBack(lease, "release")
-        if lease.remaining <= 0:
+        now = monotonic()
+        if lease.deadline <= now:
             # No effect may start after the end of its lease.
             return None
         try:
@@ -138,14 +138,23 @@ class Runner:
         except HandlerError as bad:
             # A worker that is newer or older may take it: retried, by policy.
             return _judged(bad, lease, task_type)
-        attempt = Attempt(Context(self._app, lease), lease)
+        attempt = Attempt(Context(self._app, lease), lease, now)
         fence = lease.fence
         self.running[fence] = attempt
         error: BaseException | None = None
         value: Any = None
         try:
             try:
-                error, value = await self._handle(task_type, attempt, arguments)
+                own = contextvars.copy_context()
+                if task_type.isolation == "loop":
+                    # Most of what is quick ends here, without anything made to wait with.
+                    coroutine, value = own.run(
+                        _begin, attempt.context, task_type.function, arguments
+                    )
+                    if coroutine is not None:
+                        value = await _InContext(own, coroutine, value, attempt)
+                else:
+                    error, value = await self._in_thread(own, task_type, attempt, arguments)
             except BaseException as raised:  # noqa: BLE001 - the border around every handler
                 error = raised
             if attempt.slot is not None and attempt.slot.cancelling():
@@ -160,19 +169,15 @@ class Runner:
             # collector would let go of what the handler held.
             error = value = None
 
-    async def _handle(
-        self, task_type: TaskType[Any, Any], attempt: Attempt, arguments: dict[str, Any]
+    async def _in_thread(
+        self,
+        own: contextvars.Context,
+        task_type: TaskType[Any, Any],
+        attempt: Attempt,
+        arguments: dict[str, Any],
     ) -> tuple[BaseException | None, Any]:
-        own = contextvars.copy_context()
         own.run(enter, attempt.context)
         function = task_type.function
-        if task_type.isolation == "loop":
-            made: Any = own.run(function, **arguments)
-            # Typed by hand: isinstance tells nothing of what it yields.
-            coroutine = cast("Coroutine[Any, Any, Any]", made)
-            if not isinstance(made, Coroutine):
-                coroutine = _finish(made)
-            return None, await _InContext(own, coroutine, attempt)
 
         def call() -> Any:
             attempt.thread = threading.get_ident()
@@ -271,6 +276,25 @@ def _rolled_back(lease: Lease, error: BaseException | None = None) -> Failed:
     return retry(cause, lease)
 
 
+def _begin(
+    context: Context, function: Callable[..., Any], arguments: dict[str, Any]
+) -> tuple[Coroutine[Any, Any, Any] | None, Any]:
+    """Take the first step of an async handler, in the contextvars context that is its own.
+
+    Returns its coroutine and what that waits for; or, of one that has ended, None and its value.
+    """
+    enter(context)
+    made: Any = function(**arguments)
+    # Typed by hand: isinstance tells nothing of what it yields.
+    coroutine = cast("Coroutine[Any, Any, Any]", made)
+    if type(made) is not CoroutineType and not isinstance(made, Coroutine):
+        coroutine = _finish(made)
+    try:
+        return coroutine, coroutine.send(None)
+    except StopIteration as done:
+        return None, done.value
+
+
 async def _finish(made: Any) -> Any:
     """What a handler wrapped by a plain decorator gave back, awaited if that is needed."""
     return await made if inspect.isawaitable(made) else made
@@ -285,24 +309,27 @@ async def _absorb(slot: asyncio.Task[Any]) -> None:
 
 
 class _InContext:
-    """Awaits a handler's coroutine, each of its steps run in a context of its own."""
+    """Awaits a coroutine that has begun, each of its steps run in a context of its own."""
 
-    __slots__ = ("_attempt", "_context", "_coroutine")
+    __slots__ = ("_attempt", "_context", "_coroutine", "_waited")
 
     def __init__(
         self,
         context: contextvars.Context,
         coroutine: Coroutine[Any, Any, Any],
+        waited: Any,
         attempt: Attempt,
     ) -> None:
         self._context = context
         self._coroutine = coroutine
+        # What its first step waits for.
+        self._waited = waited
         self._attempt = attempt
 
     def __await__(self) -> Generator[Any, Any, Any]:
         step, coroutine, attempt = self._context.run, self._coroutine, self._attempt
+        waited = self._waited
         try:
-            waited = step(coroutine.send, None)
             while True:
                 try:
                     answer = yield waited

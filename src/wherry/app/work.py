@@ -33,6 +33,7 @@ from wherry.migrations import check
 from wherry.transport.base import Transport
 from wherry.transport.bounded import ANSWER_SECONDS
 from wherry.transport.connect import BRIEF, BRIEF_SECONDS, NO_WAIT
+from wherry.transport.faults import without_rows
 from wherry.transport.grpc import needed
 from wherry.transport.listen import Listener
 from wherry.transport.session import SessionTransport
@@ -355,7 +356,7 @@ async def _drained(worker: Worker, services: list[asyncio.Task[None]]) -> Summar
             services = []
     if canceled is not None:
         if not running.cancelled() and (failed := running.exception()) is not None:
-            log.error("the worker failed", exc_info=failed)
+            log.error("the worker failed", exc_info=without_rows(failed))
         raise canceled
     for service in services:
         if service.done() and not service.cancelled():

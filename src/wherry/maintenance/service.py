@@ -21,6 +21,7 @@ from wherry.commands.queues import ListReadyQueues
 from wherry.errors import Unavailable
 from wherry.maintenance.steps import RHYTHMS, Maintained
 from wherry.transport.base import Transport
+from wherry.transport.faults import without_rows
 from wherry.transport.patience import Patience
 
 log = logging.getLogger("wherry.maintenance")
@@ -141,9 +142,13 @@ class Maintenance:
             return await self._transport.call(command)
         except Unavailable:
             raise
-        except Exception:
+        except Exception as error:
             # The border of a service's tick. What fails all the time is told once a minute.
             step = type(command).__name__
             if self._patience[step].may_complain():
-                log.exception("the maintenance step %s failed; it will be tried again", step)
+                log.error(
+                    "the maintenance step %s failed; it will be tried again",
+                    step,
+                    exc_info=without_rows(error),
+                )
             return None

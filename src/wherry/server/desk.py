@@ -28,12 +28,11 @@ from wherry.errors import ShuttingDown, Unavailable, WherryError
 from wherry.server.caller import ALL_QUEUES
 from wherry.server.dealing import deal
 from wherry.server.marks import Marks
-from wherry.server.problems import without_rows
 from wherry.server.returns import Returns
 from wherry.server.roster import Roster, Who
 from wherry.server.waiters import Poll, Sought, Waiter
 from wherry.transport.base import Transport
-from wherry.transport.faults import is_trouble, one_line
+from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 
 log = logging.getLogger("wherry.server")

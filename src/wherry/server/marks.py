@@ -19,7 +19,7 @@ from wherry.commands.base import Command
 from wherry.commands.queues import ListReadyOf, ListReadyQueues
 from wherry.commands.workers import EVERY_QUEUE, StopWaiting, TransactionsEnded, WaitForTasks
 from wherry.transport.base import Transport
-from wherry.transport.faults import is_trouble, one_line
+from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 
 R = TypeVar("R")
@@ -104,7 +104,10 @@ class Marks:
                 self.trouble = error
                 self._known_until.clear()
                 if not is_trouble(error):
-                    log.exception("looking for tasks failed; it will be tried again")
+                    log.error(
+                        "looking for tasks failed; it will be tried again",
+                        exc_info=without_rows(error),
+                    )
                 elif self._patience.may_complain():
                     log.warning("waiting polls wait for the database: %s", one_line(error))
                 await asyncio.sleep(self._patience.next_pause())

@@ -11,9 +11,8 @@ import uuid
 from dataclasses import dataclass
 from typing import Final
 
-import psycopg
-
 from wherry import errors
+from wherry.transport.faults import without_rows
 
 log = logging.getLogger("wherry.server")
 
@@ -50,7 +49,6 @@ _RETRY_SECONDS: Final[dict[str, float]] = {
     "DATABASE_UNAVAILABLE": 1.0,
     "SHUTTING_DOWN": 1.0,
 }
-_LONGEST_CHAIN: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,18 +90,6 @@ def problem_of(error: Exception, *, doing: str) -> Problem:
         retry_seconds=retry_seconds,
         id=id,
     )
-
-
-def without_rows(error: Exception) -> BaseException:
-    """Return *error* as it may be logged: PostgreSQL's details hold rows, and so payloads."""
-    found: BaseException | None = error
-    # Chains may be rings.
-    for _ in range(_LONGEST_CHAIN):
-        if isinstance(found, psycopg.Error):
-            said = found.diag.message_primary or "no message"
-            return type(found)(said).with_traceback(found.__traceback__)
-        found = None if found is None else found.__cause__ or found.__context__
-    return error
 
 
 def _field_of(error: Exception) -> str | None:

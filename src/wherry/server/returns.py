@@ -21,7 +21,7 @@ from wherry.domain.lease import Fence, Lease, LeaseRef
 from wherry.domain.outcome import GivenBack
 from wherry.errors import Unavailable
 from wherry.transport.base import Transport
-from wherry.transport.faults import is_trouble, one_line
+from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 
 log = logging.getLogger("wherry.server")
@@ -85,7 +85,10 @@ class Returns:
             except Exception as error:
                 # The border of a service's tick.
                 if not is_trouble(error):
-                    log.exception("giving back leases failed; it will be tried again")
+                    log.error(
+                        "giving back leases failed; it will be tried again",
+                        exc_info=without_rows(error),
+                    )
                 elif patience.may_complain():
                     log.warning("leases are not given back: %s", one_line(error))
                 await asyncio.sleep(patience.next_pause())

@@ -23,7 +23,7 @@ from wherry.commands.workers import BeatWorker, BeatWorkers, LeaveWorker
 from wherry.domain.worker import Directive
 from wherry.errors import Unavailable
 from wherry.transport.base import Transport
-from wherry.transport.faults import is_trouble, one_line
+from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 
 log = logging.getLogger("wherry.server")
@@ -150,7 +150,10 @@ class Roster:
             except Exception as error:
                 # The border of a service's tick.
                 if not is_trouble(error):
-                    log.exception("telling of workers failed; it will be tried again")
+                    log.error(
+                        "telling of workers failed; it will be tried again",
+                        exc_info=without_rows(error),
+                    )
                 elif patience.may_complain():
                     log.warning("workers are not told of: %s", one_line(error))
                 await asyncio.sleep(patience.next_pause())

@@ -20,6 +20,9 @@ from wherry.errors import (
     WherryError,
 )
 
+# Chains of causes may be rings.
+_LONGEST_CHAIN = 20
+
 
 class Fault(Enum):
     """What to do about an error."""
@@ -92,6 +95,17 @@ def one_line(error: BaseException) -> str:
     """
     said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
     return " ".join((said or str(error)).split())
+
+
+def without_rows(error: BaseException) -> BaseException:
+    """Return *error* as it may be logged: PostgreSQL's details hold rows, and so payloads."""
+    found: BaseException | None = error
+    for _ in range(_LONGEST_CHAIN):
+        if isinstance(found, psycopg.Error):
+            said = found.diag.message_primary or "no message"
+            return type(found)(said).with_traceback(found.__traceback__)
+        found = None if found is None else found.__cause__ or found.__context__
+    return error
 
 
 def translated(error: BaseException, *, schema: str) -> WherryError | None:

@@ -22,7 +22,7 @@ from wherry.commands.workers import BeatWorker
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.stacks import thread_stack
 from wherry.domain.worker import Directive
-from wherry.transport.faults import is_trouble
+from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 from wherry.worker.held import Held
 
@@ -117,8 +117,10 @@ class Keeper:
                 # and sooner, since each lease has only its own time left.
                 pause = min(pause, 0.5)
                 if patience.may_complain():
-                    trace = None if is_trouble(error) else error
-                    log.warning("heartbeats do not get through: %s", error, exc_info=trace)
+                    trace = None if is_trouble(error) else without_rows(error)
+                    log.warning(
+                        "heartbeats do not get through: %s", one_line(error), exc_info=trace
+                    )
             self._watch_loop()
             if self._stop.wait(pause):
                 break

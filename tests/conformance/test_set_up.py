@@ -21,8 +21,8 @@ from wherry.domain.state import State
 from wherry.dsn import read_server
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.grpc import GrpcDoor, GrpcSettings
-from wherry.server.grpc.certificates import TLSFiles
 from wherry.server.running import running_service
+from wherry.server.tls import TLSFiles
 
 CALLS = """
 import asyncio, os, sys

@@ -7,13 +7,12 @@ is told what to install.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from wherry.config import ServerSettings
 from wherry.errors import ConfigError
 from wherry.server.addresses import Address
+from wherry.server.tls import TLSFiles
 
 if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
@@ -36,13 +35,6 @@ class Door(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Files:
-    certificate: Path
-    key: Path
-    client_ca: Path | None
-
-
 def grpc_door(
     service: Service, authenticator: Authenticator, polls: Polls, *, address: Address
 ) -> Door:
@@ -51,15 +43,11 @@ def grpc_door(
     # reads this when it is imported first; whoever wants those lines sets it.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
-        from wherry.server.grpc import GrpcDoor, GrpcSettings, TLSFiles
+        from wherry.server.grpc import GrpcDoor, GrpcSettings
     except ImportError as error:
         raise _not_installed("gRPC", error) from error
 
-    files = _files(service.settings)
-    tls = None
-    if files is not None:
-        tls = TLSFiles(certificate=files.certificate, key=files.key, client_ca=files.client_ca)
-    settings = GrpcSettings(address=str(address), tls=tls)
+    settings = GrpcSettings(address=str(address), tls=_files(service.settings))
     return GrpcDoor(service, authenticator, polls, settings)
 
 
@@ -87,10 +75,10 @@ def http_door(
     return HttpDoor(service, authenticator, polls, settings)
 
 
-def _files(settings: ServerSettings) -> _Files | None:
+def _files(settings: ServerSettings) -> TLSFiles | None:
     if settings.tls_cert is None or settings.tls_key is None:
         return None
-    return _Files(
+    return TLSFiles(
         certificate=settings.tls_cert, key=settings.tls_key, client_ca=settings.tls_client_ca
     )
 

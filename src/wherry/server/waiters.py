@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import monotonic
 from typing import TypeAlias
 
 from wherry.commands.workers import EVERY_QUEUE
@@ -64,7 +63,6 @@ class Waiter:
         "in_flight",
         "leases",
         "over",
-        "over_at",
         "poll",
         "rests",
     )
@@ -81,7 +79,6 @@ class Waiter:
         self.in_flight = False
         # Its time is over: it is answered whatever the next round finds.
         self.over = poll.wait_seconds <= 0
-        self.over_at = monotonic() + poll.wait_seconds
         # Its worker is to drain, or it is not known whether: it waits, but for no task.
         self.rests = False
 
@@ -113,10 +110,10 @@ class Waiter:
             last = max(0, poll.max_last - taken)
         return Poller(poll.worker, self.wants, last, poll.lease_seconds)
 
-    def settle(self, leases: Sequence[Lease] | None = None) -> None:
-        """Answer it."""
+    def settle(self) -> None:
+        """Answer it with what it was given."""
         if not self.answer.done():
-            self.answer.set_result(list(self.leases if leases is None else leases))
+            self.answer.set_result(list(self.leases))
 
     def fail(self, error: Exception) -> None:
         """Answer it with an error."""

@@ -16,8 +16,9 @@ import trustme
 from tests.server.grpc.asking import becomes
 from wherry.errors import ConfigError
 from wherry.server.auth import Authenticator, Polls
-from wherry.server.grpc import GrpcDoor, GrpcSettings, TLSFiles
+from wherry.server.grpc import GrpcDoor, GrpcSettings
 from wherry.server.service import Service
+from wherry.server.tls import TLSFiles
 from wherry.wire.v1 import operators_pb2
 from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub
 

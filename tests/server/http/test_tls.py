@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,14 @@ from wherry.errors import ConfigError
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.http import HttpDoor, HttpSettings
 from wherry.server.service import Service
-
-
-@dataclass(frozen=True, kw_only=True)
-class Files:
-    certificate: Path
-    key: Path
-    client_ca: Path | None = None
+from wherry.server.tls import TLSFiles
 
 
 class Issuer:
     """Writes certificates for localhost into files, each time by an authority of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self.files = Files(certificate=folder / "cert.pem", key=folder / "key.pem")
+        self.files = TLSFiles(certificate=folder / "cert.pem", key=folder / "key.pem")
         self.ca = self.renew()
 
     def renew(self) -> trustme.CA:
@@ -49,11 +42,11 @@ def issuer(tmp_path: Path) -> Issuer:
 @pytest.fixture
 async def opened(
     service: Service, authenticator: Authenticator
-) -> AsyncIterator[Callable[[Files], Any]]:
+) -> AsyncIterator[Callable[[TLSFiles], Any]]:
     """Open a door with TLS; it is closed afterwards."""
     doors: list[HttpDoor] = []
 
-    async def opened(files: Files) -> int:
+    async def opened(files: TLSFiles) -> int:
         settings = HttpSettings(address="localhost:0", tls=files, is_open=True)
         door = HttpDoor(service, authenticator, Polls(), settings)
         port = await door.start()
@@ -100,7 +93,7 @@ async def test_with_an_authority_for_clients_strangers_are_sent_away(
     ours, theirs = trustme.CA(), trustme.CA()
     clients = tmp_path / "clients.pem"
     clients.write_bytes(ours.cert_pem.bytes())
-    files = Files(certificate=issuer.files.certificate, key=issuer.files.key, client_ca=clients)
+    files = TLSFiles(certificate=issuer.files.certificate, key=issuer.files.key, client_ca=clients)
     port = await opened(files)
     us, them = ours.issue_cert("worker"), theirs.issue_cert("worker")
 
@@ -182,7 +175,7 @@ async def test_files_that_cannot_serve_are_an_error_at_the_start(
             files.certificate.write_text("-----BEGIN CERTIFICATE-----\nno\n")
         case _:
             (tmp_path / "ca.pem").write_text("")
-            files = Files(
+            files = TLSFiles(
                 certificate=files.certificate, key=files.key, client_ca=tmp_path / "ca.pem"
             )
 

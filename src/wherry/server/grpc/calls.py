@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import grpc
@@ -26,13 +26,12 @@ from wherry.server.grpc.leasing import LeaseVerb
 from wherry.server.grpc.operators import OperatorVerbs
 from wherry.server.grpc.refusals import refusal_of
 from wherry.server.grpc.tasks import TaskVerbs
+from wherry.server.underway import UnderWay
 from wherry.wire.v1 import task_queue_pb2
 
 if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
     from wherry.server.service import Service
-
-R = TypeVar("R")
 
 SERVICE: Final = task_queue_pb2.DESCRIPTOR.services_by_name["TaskQueue"]
 # A grpc.aio.ServicerContext, of which there is no type that its callers and gRPC agree upon.
@@ -53,7 +52,7 @@ class Calls:
         self._authenticator = authenticator
         self._polls = polls
         self._leasing = LeaseVerb(service)
-        self._working: set[asyncio.Task[Any]] = set()
+        self.underway = UnderWay()
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """Return what gRPC needs to find every rpc by its name."""
@@ -69,11 +68,6 @@ class Calls:
             methods[method.name] = grpc.stream_unary_rpc_method_handler(answer)
         return grpc.method_handlers_generic_handler(SERVICE.full_name, methods)
 
-    async def settle(self, *, within_seconds: float) -> None:
-        """Wait for what goes on for callers that are gone."""
-        if self._working:
-            await asyncio.wait(self._working, timeout=within_seconds)
-
     async def caller_of(self, context: Context) -> Caller:
         """Return who calls. Raises Unauthenticated."""
         given = [value for name, value in context.invocation_metadata() if name == "authorization"]
@@ -88,7 +82,7 @@ class Calls:
             try:
                 caller = await self.caller_of(context)
                 request = await self._read(kind, requests)
-                response = await self._to_the_end(verb(caller, request))
+                response = await self.underway.to_the_end(verb(caller, request))
                 return response.SerializeToString()
             except Exception as error:  # noqa: BLE001 - the server's edge: whatever it is, it is told
                 refusal = refusal_of(error, doing=name)
@@ -110,12 +104,12 @@ class Calls:
             refusal = refusal_of(error, doing="Lease")
         else:
             if handout.surplus:
-                self._started(self._service.undelivered(handout.surplus))
+                self.underway.begin(self._service.undelivered(handout.surplus))
             try:
                 await context.write(handout.response.SerializeToString())
             except BaseException:
                 # The caller is gone: nobody knows of these leases.
-                self._started(self._service.undelivered(handout.leases))
+                self.underway.begin(self._service.undelivered(handout.leases))
                 raise
             return
         await context.abort(refusal.code, refusal.text, refusal.metadata)
@@ -127,7 +121,7 @@ class Calls:
         try:
             await self._authenticator.confirm(caller)
         except BaseException:
-            self._started(self._service.undelivered(leases))
+            self.underway.begin(self._service.undelivered(leases))
             raise
 
     async def _read(self, kind: type[Message], requests: _Requests) -> Message:
@@ -143,25 +137,6 @@ class Calls:
         except DecodeError:
             raise InvalidTask(f"the request is no {name} as protobuf writes it") from None
         raise InvalidTask(f"the request holds no {name}")
-
-    async def _to_the_end(self, work: Coroutine[Any, Any, R]) -> R:
-        """Do *work*, and go on with it if the caller leaves.
-
-        A statement that is given up in the middle costs more than one whose answer nobody hears.
-        """
-        return await asyncio.shield(self._started(work))
-
-    def _started(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
-        task = asyncio.create_task(work)
-        self._working.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._working.discard(task)
-        if not task.cancelled():
-            # Told to the caller, if there is one still.
-            task.exception()
 
 
 _LEASE_REQUEST = SERVICE.methods_by_name["Lease"].input_type

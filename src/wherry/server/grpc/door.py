@@ -14,8 +14,9 @@ from wherry.config import DEFAULT_GRPC_ADDRESS
 from wherry.errors import ConfigError
 from wherry.server.addresses import parse_address
 from wherry.server.grpc.calls import SERVICE, Calls
-from wherry.server.grpc.certificates import Certificates, TLSFiles
+from wherry.server.grpc.certificates import listening_credentials
 from wherry.server.grpc.reflecting import Reflection
+from wherry.server.tls import TLSFiles
 
 if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
@@ -86,14 +87,14 @@ class GrpcDoor:
             return
         await self.drain()
         await self._server.stop(grace_seconds)
-        await self._calls.settle(within_seconds=_LEAVE_WITHIN_SECONDS)
+        await self._calls.underway.settle(within_seconds=_LEAVE_WITHIN_SECONDS)
 
     def _bound(self, server: grpc.aio.Server, settings: GrpcSettings) -> int:
         try:
             if settings.tls is None:
                 port = server.add_insecure_port(settings.address)
             else:
-                credentials = Certificates(settings.tls).credentials()
+                credentials = listening_credentials(settings.tls)
                 port = server.add_secure_port(settings.address, credentials)
         except RuntimeError as error:
             raise ConfigError(_cannot_listen(settings.address)) from error

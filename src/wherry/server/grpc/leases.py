@@ -20,7 +20,7 @@ class LeaseVerbs(Verbs):
     async def heartbeat(self, caller: Caller, request: pb.HeartbeatRequest) -> pb.HeartbeatResponse:
         """Extend leases."""
         most = self.service.settings.heartbeat_limit
-        self.refuse_too_many(len(request.leases), of="leases", most=most)
+        self.service.refuse_too_many(request.leases, of="leases", most=most)
         said: dict[str, Any] = {}
         if request.HasField("extend_by"):
             said["extend_by"] = read_duration(request.extend_by, option="extend_by")
@@ -65,7 +65,7 @@ class LeaseVerbs(Verbs):
 
     async def report(self, caller: Caller, request: pb.ReportRequest) -> pb.ReportResponse:
         """Settle many leases."""
-        self.refuse_too_many(len(request.outcomes), of="outcomes")
+        self.service.refuse_too_many(request.outcomes, of="outcomes")
         outcomes = [_told(outcome) for outcome in request.outcomes]
         found = await self.service.report(caller, outcomes=outcomes)
         return pb.ReportResponse(answers=[_answer(answer) for answer in found])

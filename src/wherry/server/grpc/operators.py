@@ -48,7 +48,7 @@ class OperatorVerbs(Verbs):
         self, caller: Caller, request: pb.DirectWorkersRequest
     ) -> pb.DirectWorkersResponse:
         """Tell workers to drain, to stop, or to go on."""
-        self.refuse_too_many(len(request.names), of="names")
+        self.service.refuse_too_many(request.names, of="names")
         told = await self.service.direct_workers(
             caller,
             names=list(request.names),

@@ -39,7 +39,7 @@ class TaskVerbs(Verbs):
         self, caller: Caller, request: pb.EnqueueBatchRequest
     ) -> pb.EnqueueBatchResponse:
         """Store many tasks."""
-        self.refuse_too_many(len(request.tasks), of="tasks")
+        self.service.refuse_too_many(request.tasks, of="tasks")
         found = await self.service.enqueue_batch(
             caller,
             tasks=[_asked_or_error(task) for task in request.tasks],
@@ -145,7 +145,7 @@ class TaskVerbs(Verbs):
         self, request: pb.CancelTasksRequest | pb.RequeueTasksRequest | pb.PurgeTasksRequest
     ) -> dict[str, Any]:
         selection = request.selection
-        self.refuse_too_many(len(selection.ids), of="ids")
+        self.service.refuse_too_many(selection.ids, of="ids")
         return {
             "ids": list(selection.ids) or None,
             "filter": read_filter(selection.filter) if selection.HasField("filter") else None,

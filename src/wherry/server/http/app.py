@@ -37,6 +37,7 @@ from wherry.server.http.refusals import (
     refused_body,
 )
 from wherry.server.problems import problem_of
+from wherry.server.underway import UnderWay
 
 if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
@@ -73,8 +74,7 @@ class HttpApp:
         self.authenticator = authenticator
         self.polls = polls
         self.health = health
-        # What goes on, also for callers that were given up.
-        self.working: set[asyncio.Task[Reply]] = set()
+        self.underway = UnderWay()
         self._is_open = is_open
         self._hosts = hosts
         described = document()
@@ -151,22 +151,6 @@ class HttpApp:
             problem_headers(problem),
         )
 
-    async def to_the_end(self, work: Coroutine[Any, Any, Reply]) -> Reply:
-        """Do *work*, and go on with it if the server gives its caller up.
-
-        A statement that is given up in the middle costs more than one whose answer nobody hears.
-        """
-        task = asyncio.create_task(work)
-        self.working.add(task)
-        task.add_done_callback(self._done)
-        return await asyncio.shield(task)
-
-    def _done(self, task: asyncio.Task[Reply]) -> None:
-        self.working.discard(task)
-        if not task.cancelled():
-            # Told to the caller, if there is one still.
-            task.exception()
-
     async def caller_of(self, scope: Scope, headers: Headers) -> Caller:
         """Return who asks. Raises Unauthenticated."""
         given = headers.getlist("authorization")
@@ -222,7 +206,7 @@ class _Resource:
         if operation.waits:
             await self._wait(lambda: operation.call(call, asked), caller, receive, send)
         else:
-            await _send_reply(send, await app.to_the_end(operation.call(call, asked)))
+            await _send_reply(send, await app.underway.to_the_end(operation.call(call, asked)))
 
     async def _wait(
         self,

@@ -15,10 +15,12 @@ import uvicorn
 
 from wherry.config import DEFAULT_HTTP_ADDRESS
 from wherry.errors import ConfigError
+from wherry.server.addresses import parse_address
 from wherry.server.http.app import HttpApp
 from wherry.server.http.health import Health
 from wherry.server.http.protocol import Connection
-from wherry.server.http.tls import Certificates, Files
+from wherry.server.http.tls import listening_context
+from wherry.server.tls import TLSFiles
 
 if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
@@ -41,7 +43,7 @@ class HttpSettings:
     """
 
     address: str = DEFAULT_HTTP_ADDRESS
-    tls: Files | None = None
+    tls: TLSFiles | None = None
     is_open: bool = False
     hosts: tuple[str, ...] = ()
     root_path: str = ""
@@ -70,7 +72,7 @@ class HttpDoor:
     async def start(self) -> int:
         """Listen; returns the port. Raises ConfigError if address or TLS files cannot serve."""
         settings = self._settings
-        certificates = None if settings.tls is None else Certificates(settings.tls)
+        context = None if settings.tls is None else listening_context(settings.tls)
         self._app = app = HttpApp(
             self._service,
             authenticator=self._authenticator,
@@ -83,7 +85,7 @@ class HttpDoor:
             app,
             request_seconds=self._service.settings.request_timeout.total_seconds(),
             root_path=settings.root_path.rstrip("/"),
-            context=None if certificates is None else certificates.context,
+            context=context,
         )
         sockets = await asyncio.to_thread(_bound, settings.address)
         self.port = sockets[0].getsockname()[1]
@@ -118,8 +120,8 @@ class HttpDoor:
         if not serving.done():
             serving.cancel()
         await asyncio.wait([serving], timeout=_LEAVE_WITHIN_SECONDS)
-        if self._app is not None and (working := list(self._app.working)):
-            await asyncio.wait(working, timeout=_LEAVE_WITHIN_SECONDS)
+        if self._app is not None:
+            await self._app.underway.settle(within_seconds=_LEAVE_WITHIN_SECONDS)
 
 
 class _Server(uvicorn.Server):
@@ -158,15 +160,12 @@ def _config(
 
 def _bound(address: str) -> list[socket.socket]:
     """Return sockets on all that *address* stands for, with one port. Raises ConfigError."""
-    host, _, text = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not text.isdecimal() or int(text) > 65_535:
-        raise ConfigError(f"{address!r} is no address to listen on: write HOST:PORT")
-    port = int(text)
+    asked = parse_address(address)
+    port = asked.port
     sockets: list[socket.socket] = []
     try:
         found = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            asked.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         for family, kind, protocol, _, place in dict.fromkeys(found):
             sock = socket.socket(family, kind, protocol)

@@ -22,7 +22,7 @@ class Base:
         self.desk = desk
         self.settings = settings or ServerSettings()
 
-    def _refuse_too_many(self, items: Sized, *, of: str, most: int | None = None) -> None:
+    def refuse_too_many(self, items: Sized, *, of: str, most: int | None = None) -> None:
         """Raise LimitReached for more items than one call may have."""
         limit = self.settings.batch_limit if most is None else most
         if len(items) > limit:

@@ -38,7 +38,7 @@ class Enqueuing(Base):
         An error among *tasks* is what the door could not decode. With *all_or_nothing* the first
         error is raised, and nothing is stored.
         """
-        self._refuse_too_many(tasks, of="tasks")
+        self.refuse_too_many(tasks, of="tasks")
         answers: list[Enqueued | WherryError] = []
         specs: list[TaskSpec] = []
         places: list[int] = []

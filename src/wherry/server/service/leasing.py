@@ -47,8 +47,8 @@ class Leasing(Base):
         a UUID that the worker drew at its start. Raises Unavailable, after *wait*, while the
         database is away.
         """
-        self._refuse_too_many(queues, of="queues")
-        self._refuse_too_many(types or (), of="types")
+        self.refuse_too_many(queues, of="queues")
+        self.refuse_too_many(types or (), of="types")
         names = asked_queues(list(queues) or [DEFAULT_QUEUE])
         for name in names:
             caller.require(Right.WORK, None if name == "*" else name)
@@ -87,7 +87,7 @@ class Leasing(Base):
         extend_by: Duration = DEFAULT_LEASE_FOR,
     ) -> Beaten:
         """Extend leases; one answer for each, in order. Without leases only the worker beats."""
-        self._refuse_too_many(leases, of="leases", most=self.settings.heartbeat_limit)
+        self.refuse_too_many(leases, of="leases", most=self.settings.heartbeat_limit)
         seconds = asked_lease_seconds(extend_by, option="extend_by")
         who = _who(caller, worker, instance) if worker else None
         if who is not None:

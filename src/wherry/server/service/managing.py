@@ -152,7 +152,7 @@ class Managing(Base):
     ) -> int:
         """Tell workers to drain, to stop, or to go on; answers how many will hear of it."""
         caller.require(Right.ADMIN, None)
-        self._refuse_too_many(names, of="names")
+        self.refuse_too_many(names, of="names")
         if not names:
             raise InvalidOption("names", list(names), "name at least one worker")
         asked = tuple(check_name(name, option=f"names[{n}]") for n, name in enumerate(names))
@@ -192,7 +192,7 @@ class Managing(Base):
         if ids is not None:
             if filter is not None:
                 raise InvalidOption("filter", dict(filter), "give ids or a filter, not both")
-            self._refuse_too_many(ids, of="ids")
+            self.refuse_too_many(ids, of="ids")
             return await self._change_named(
                 caller, verb, list(dict.fromkeys(asked_ids(ids))), dry_run=dry_run, reason=why
             )

@@ -75,7 +75,7 @@ class Reporting(Base):
 
         An error among *outcomes* is what the door could not decode. LOST and BUSY are answers here.
         """
-        self._refuse_too_many(outcomes, of="outcomes")
+        self.refuse_too_many(outcomes, of="outcomes")
         answers: list[_Answer] = [
             told if isinstance(told, WherryError) else Answered(Reported.LOST) for told in outcomes
         ]

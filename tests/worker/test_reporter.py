@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
@@ -33,8 +33,9 @@ class Told:
         self.answers: list[tuple[int, Reported]] = []
         self.reporter = Reporter(transport, self.held, told=self._told)
 
-    def _told(self, outcome: Outcome, answer: Reported) -> None:
-        self.answers.append((outcome.lease.id, answer))
+    def _told(self, outcomes: Sequence[Outcome], answers: Sequence[Reported]) -> None:
+        told = zip(outcomes, answers, strict=True)
+        self.answers += [(outcome.lease.id, answer) for outcome, answer in told]
 
     def put(self, *outcomes: Outcome) -> None:
         for outcome in outcomes:

@@ -6,12 +6,26 @@ What comes again is a warning; only the dead are an error, so that nobody is wok
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import cast
 
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
 
 log = logging.getLogger("wherry.worker")
+
+
+def log_answers(outcomes: Sequence[Outcome], answers: Sequence[Reported]) -> None:
+    """Log the answers to a report of outcomes that are all of one kind."""
+    if (
+        type(outcomes[0]) is Completed
+        and Reported.LOST not in answers
+        and not log.isEnabledFor(logging.DEBUG)
+    ):
+        # Nobody wants to hear that all is well, nor to pay for each time that it is.
+        return
+    for outcome, answer in zip(outcomes, answers, strict=True):
+        log_answer(outcome, answer)
 
 
 def log_answer(outcome: Outcome, answer: Reported) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from wherry.domain.lease import Fence, Lease, LeaseRef
 
@@ -20,21 +20,23 @@ class Held:
         self._leases: dict[Fence, Lease] = {}
         self._batches: Counter[str] = Counter()
 
-    def add(self, leases: Iterable[Lease]) -> None:
+    def add(self, leases: Sequence[Lease]) -> None:
         """Hold leases that have just arrived."""
+        batches = Counter([lease.lease_id for lease in leases])
         with self._lock:
-            for lease in leases:
-                self._leases[lease.fence] = lease
-                self._batches[lease.lease_id] += 1
+            self._leases.update([(lease.fence, lease) for lease in leases])
+            self._batches.update(batches)
 
     def drop(self, leases: Iterable[LeaseRef]) -> None:
         """Let go of leases that were settled or lost."""
         with self._lock:
-            for lease in leases:
-                if self._leases.pop(lease.fence, None) is not None:
-                    self._batches[lease.lease_id] -= 1
-                    if not self._batches[lease.lease_id]:
-                        del self._batches[lease.lease_id]
+            # Taken off first, counted then: what comes in a batch was mostly leased in one.
+            let_go = self._leases.pop
+            gone = [lease.lease_id for lease in leases if let_go(lease.fence, None) is not None]
+            for lease_id, n in Counter(gone).items():
+                self._batches[lease_id] -= n
+                if not self._batches[lease_id]:
+                    del self._batches[lease_id]
 
     def all(self) -> list[Lease]:
         """Return every lease held now."""
@@ -43,7 +45,7 @@ class Held:
 
     def closed_by(self, leases: Iterable[LeaseRef]) -> tuple[str, ...]:
         """Return the batches of which nothing is outstanding once these leases are settled."""
-        settling = Counter(lease.lease_id for lease in leases)
+        settling = Counter([lease.lease_id for lease in leases])
         with self._lock:
             return tuple(id_ for id_, n in settling.items() if self._batches[id_] <= n)
 

@@ -17,7 +17,7 @@ from typing import Any
 from wherry.commands.base import Command
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks
 from wherry.domain.failure import Failure, type_name
-from wherry.domain.lease import Fence, Lease, Reported
+from wherry.domain.lease import Fence, Reported
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_refusal, is_trouble
@@ -38,7 +38,11 @@ class Reporter:
     """Sends outcomes, keeps those that did not get through, and tells what became of each."""
 
     def __init__(
-        self, transport: Transport, held: Held, *, told: Callable[[Outcome, Reported], object]
+        self,
+        transport: Transport,
+        held: Held,
+        *,
+        told: Callable[[Sequence[Outcome], Sequence[Reported]], object],
     ) -> None:
         self._transport = transport
         self._held = held
@@ -120,7 +124,7 @@ class Reporter:
         return batch
 
     async def _send(self, outcomes: list[Any]) -> None:
-        command = _command(outcomes, self._held.closed_by(o.lease for o in outcomes))
+        command = _command(outcomes, self._held.closed_by([o.lease for o in outcomes]))
         try:
             answers = await self._transport.call(command)
         except Exception as error:
@@ -129,16 +133,18 @@ class Reporter:
             # One bad outcome must not spoil its neighbours.
             await self._send_apart(outcomes, error)
             return
+        told = list(zip(outcomes, answers, strict=True))
         busy: list[Outcome] = []
-        settled: list[Lease] = []
-        for outcome, answer in zip(outcomes, answers, strict=True):
-            if answer is Reported.BUSY:
-                busy.append(outcome)
-            else:
-                settled.append(outcome.lease)
-                del self._unsettled[outcome.lease.fence]
-                self._told(outcome, answer)
-        self._held.drop(settled)
+        if Reported.BUSY in answers:
+            busy = [outcome for outcome, answer in told if answer is Reported.BUSY]
+            outcomes = [outcome for outcome, answer in told if answer is not Reported.BUSY]
+            answers = [answer for answer in answers if answer is not Reported.BUSY]
+        if outcomes:
+            leases = [outcome.lease for outcome in outcomes]
+            for lease in leases:
+                del self._unsettled[lease.fence]
+            self._told(outcomes, answers)
+            self._held.drop(leases)
         self._wait_for_locks(busy)
 
     async def _send_apart(self, outcomes: list[Any], error: Exception) -> None:

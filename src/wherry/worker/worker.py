@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -25,7 +26,7 @@ from wherry.tasks.registry import Registry
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble
 from wherry.transport.patience import Patience
-from wherry.worker.answers import log_answer
+from wherry.worker.answers import log_answers
 from wherry.worker.attempt import Reason, Runner
 from wherry.worker.buffer import Buffer
 from wherry.worker.context import AppCalls
@@ -278,11 +279,12 @@ class Worker:
     def _is_ending(self) -> bool:
         return self._me is not None and self._me.cancelling() > 0
 
-    def _told(self, outcome: Outcome, answer: Reported) -> None:
-        self._cancel_asked.discard(outcome.lease.fence)
-        self.summary.answers[answer] += 1
+    def _told(self, outcomes: Sequence[Outcome], answers: Sequence[Reported]) -> None:
+        if self._cancel_asked:
+            self._cancel_asked.difference_update(o.lease.fence for o in outcomes)
+        self.summary.answers.update(answers)
         self._moved.set()
-        log_answer(outcome, answer)
+        log_answers(outcomes, answers)
 
     def _is_stalled(self) -> bool:
         """Whether every slot is taken by a handler that takes long, so that nothing starts soon."""

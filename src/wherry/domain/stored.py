@@ -30,6 +30,8 @@ _LONG_IN_SAMPLE = re.compile("[0-9]{20}")
 
 _DOUBLE_DIGITS = 17
 _BOXES = frozenset((dict, list))
+# A shorter text cannot open and close more levels than there may be, nor hold too long an integer.
+_SURELY_FLAT = 2 * (MOST_LEVELS + 1)
 _TOO_DEEP = f"is nested more than {MOST_LEVELS} levels deep"
 _JSON_NAMES = {
     list: "an array",
@@ -48,6 +50,14 @@ def decode(text: str, *, what: str = "payload") -> dict[str, Any]:
     more than 64 levels, an integer of more than 1,000 digits, a number beyond a float. Of a
     repeated key (only plain SQL can store one) the last value counts, as in jsonb.
     """
+    if len(text) < _SURELY_FLAT:
+        # Nearly every payload. Anything unusual about it is found again, and named, below.
+        try:
+            plain, end = _scan(text)
+        except (ValueError, _Refused, RecursionError):
+            plain, end = None, -1
+        if end == len(text) and type(plain) is dict:
+            return cast("dict[str, Any]", plain)
     value = decode_result(text, what=what)
     if type(value) is not dict:
         raise DecodeError(f"the stored {what} is no JSON object but {_JSON_NAMES[type(value)]}")
@@ -158,7 +168,10 @@ _read_strictly = json.JSONDecoder(
     parse_int=_long_integer,
     parse_constant=_no_json,
 ).decode
-_read = json.JSONDecoder(parse_float=_finite, parse_constant=_no_json).decode
+_reader = json.JSONDecoder(parse_float=_finite, parse_constant=_no_json)
+_read = _reader.decode
+# The same without looking for blanks around the value; returns it and where it ends.
+_scan = _reader.raw_decode
 _read_long = json.JSONDecoder(
     parse_float=_finite, parse_int=_long_integer, parse_constant=_no_json
 ).decode

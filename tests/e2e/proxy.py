@@ -133,9 +133,10 @@ class Proxy:
         server.close()
         for connection in self._connections:
             connection.close()
-        # They end by themselves then.
-        if others := asyncio.all_tasks() - {asyncio.current_task()}:
-            await asyncio.wait(others, timeout=5)
+        # They end by themselves then; a client that has just come back may have made some more.
+        async with asyncio.timeout(8):
+            while others := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(others)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for _ in self._targets:
@@ -149,6 +150,9 @@ class Proxy:
             return
         connection = Connection(writer, on)
         self._connections.append(connection)
+        if self._stop.is_set():
+            # It came too late to be closed with the others.
+            connection.close()
         try:
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._pass(connection, reader, on, is_up=True))

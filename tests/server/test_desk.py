@@ -393,6 +393,21 @@ async def test_many_who_take_no_last_attempt_keep_none_from_who_does(
     assert not any(each.done() for each in choosy)
 
 
+async def test_many_who_take_no_last_attempt_keep_none_from_who_does(
+    running: Running, app: wherry.App
+) -> None:
+    choosy = [poll(running.service, n, max_last=0) for n in range(100)]
+    await settled(running, waiting=100)
+    waiting = poll(running.service, 100)
+    await settled(running, waiting=101)
+
+    await app.aenqueue("t", max_attempts=1)
+
+    [lease] = await asyncio.wait_for(waiting, timeout=10)
+    assert lease.max_attempts == 1
+    assert not any(each.done() for each in choosy)
+
+
 async def test_a_lease_that_is_confirmed_through_any_server_stays(
     running: Running, app: wherry.App, sent: Sent
 ) -> None:

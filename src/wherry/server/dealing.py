@@ -70,10 +70,13 @@ async def _lease(
         for waiter, leases in zip(part, dealt, strict=True):
             count += len(leases)
             characters += waiter.take(leases)
+        if count < asked and characters < _MAYBE_CUT_CHARACTERS:
+            if any(waiter.wants and waiter.asks().limit_last != 0 for waiter in part):
+                return
+            # Tasks on their last attempt, which none of these takes, may be there for the others.
+            left = left[len(part) :]
         # There may be more for those who were left out, or who want more than one statement gives.
         left = [each for each in left if each.wants and not each.is_gone]
-        if count < asked and characters < _MAYBE_CUT_CHARACTERS:
-            return
 
 
 async def _hands(transport: Transport, waiters: Sequence[Waiter]) -> list[_Hand]:

@@ -13,7 +13,7 @@ import pytest
 import wherry
 from tests.facts import await_for
 from tests.server.statements import Sent, count_statements
-from wherry.config import LEASE_LIMIT_BYTES, ServerSettings
+from wherry.config import ServerSettings
 from wherry.domain.lease import Lease
 from wherry.server.caller import ANYBODY
 from wherry.server.running import Running, running_service
@@ -41,37 +41,6 @@ async def settled(running: Running, *queues: str, waiting: int) -> None:
     desk = running.desk
     await await_for(lambda: desk.waiting == waiting, what=f"{waiting} polls wait")
     await await_for(lambda: desk.hears(queues or ("default",)), what="the marks are settled")
-
-
-@pytest.mark.parametrize("wait", [0, 30])
-async def test_an_answer_holds_no_more_bytes_than_a_server_can_bear(
-    service: Service, app: wherry.App, wait: float
-) -> None:
-    text = "x" * 1_000_000
-    for _ in range(4):
-        await app.aenqueue_many([{"type": "t", "payload": {"text": text}}] * 12)
-
-    first, second = [
-        (await service.lease(ANYBODY, worker="w", max_tasks=1000, wait=wait)).leases
-        for _ in range(2)
-    ]
-
-    assert len(first) == LEASE_LIMIT_BYTES // 1_000_000 + 1
-    assert len(first) + len(second) == 48
-
-
-async def test_what_one_statement_leaves_out_for_its_size_is_in_the_next(
-    service: Service, app: wherry.App, sent: Sent
-) -> None:
-    text = "x" * 1_000_000
-    for _ in range(4):
-        await app.aenqueue_many([{"type": "t", "payload": {"text": text}}] * 10)
-    sent.clear()
-
-    leases = await asyncio.gather(*(poll(service, n, max_tasks=20, wait=0) for n in range(3)))
-
-    assert sum(len(each) for each in leases) == 40
-    assert sent.count(LEASE) > 1
 
 
 async def test_one_statement_serves_all_who_wait(
@@ -376,21 +345,6 @@ async def test_at_most_so_many_tasks_on_their_last_attempt(
 
     assert [lease.max_attempts for lease in none] == [20, 20]
     assert [lease.max_attempts for lease in one] == [1]
-
-
-async def test_many_who_take_no_last_attempt_keep_none_from_who_does(
-    running: Running, app: wherry.App
-) -> None:
-    choosy = [poll(running.service, n, max_last=0) for n in range(100)]
-    await settled(running, waiting=100)
-    waiting = poll(running.service, 100)
-    await settled(running, waiting=101)
-
-    await app.aenqueue("t", max_attempts=1)
-
-    [lease] = await asyncio.wait_for(waiting, timeout=10)
-    assert lease.max_attempts == 1
-    assert not any(each.done() for each in choosy)
 
 
 async def test_many_who_take_no_last_attempt_keep_none_from_who_does(

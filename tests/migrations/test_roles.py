@@ -36,6 +36,7 @@ NAMES = sorted(
 ENQUEUERS = {
     "tasks/draw_task_ids",
     "tasks/enqueue_tasks",
+    "tasks/enqueue_without_keys",
     "tasks/find_task_by_key",
     "tasks/forget_resent",
     "tasks/list_known_ids",

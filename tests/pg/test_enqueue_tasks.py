@@ -13,6 +13,7 @@ from tests.pg.support import Session, spec
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks
 from wherry.domain.retry import FullJitter
 from wherry.domain.state import State
+from wherry.domain.task import Enqueued
 from wherry.testing import Clock
 
 # What two stored tasks may differ in.
@@ -184,6 +185,35 @@ def test_many_are_all_or_none(session: Session, clock: Clock) -> None:
         session.enqueue_many(spec(key="a"), bad, spec(key="b"))
 
     assert session.dump() == before
+
+
+@pytest.mark.parametrize("are_drawn_ahead", [True, False])
+def test_many_without_keys_keep_their_order_and_what_is_said_of_each(
+    session: Session, are_drawn_ahead: bool
+) -> None:
+    payloads: list[Any] = [{"n": 0}, {"n": [[1], {"x": None}]}, {}, {"a": "ü\U0001f600"}, {}, {}]
+    options: list[dict[str, Any]] = [
+        {},
+        {},
+        {"priority": 1},
+        {"tags": ["x"]},
+        {},
+        {"queue": "q2", "delay": 5.0},
+    ]
+    specs = tuple(spec("t", p, **o) for p, o in zip(payloads, options, strict=True))
+    drawn = tuple(session.call(DrawTaskIds(6))[::-1]) if are_drawn_ahead else None
+
+    answers = session.call(EnqueueTasks(specs, drawn))
+
+    ids = [answer.id for answer in answers]
+    assert answers == [Enqueued(id_, True, None) for id_ in drawn or sorted(ids)]
+    placed = session.rows("select id from wherry.live order by position")
+    assert [id_ for (id_,) in placed] == ids
+    tasks = [session.task(id_) for id_ in ids]
+    assert [task.payload for task in tasks] == payloads
+    assert [task.priority for task in tasks] == [0, 0, 1, 0, 0, 0]
+    assert [tuple(task.tags) for task in tasks] == [(), (), (), ("x",), (), ()]
+    assert [task.queue for task in tasks] == ["default"] * 5 + ["q2"]
 
 
 def test_none_at_all_are_no_trouble(session: Session) -> None:

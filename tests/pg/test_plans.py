@@ -169,6 +169,11 @@ CASES = [
     # One look into each of some forty-five days for each lease.
     Case("settled", settled, ("live_pkey", "lease_pkey"), 60_000),
     Case("enqueue", lambda: EnqueueTasks(tuple(spec() for _ in range(200))), (), 4000),
+    Case("enqueue in runs of one",
+         lambda: EnqueueTasks(tuple(spec(priority=n % 2) for n in range(200))), (), 4000),
+    Case("enqueue one with a key among many without",
+         lambda: EnqueueTasks((spec(key="new"), *(spec() for _ in range(199)))),
+         ("key_pkey", "live_pkey"), 4500),
     Case("enqueue with keys",
          lambda: EnqueueTasks(tuple(spec(key=f"{kind}-{n}1", queue="q1")
                                     for n in range(100) for kind in ("live", "new"))),

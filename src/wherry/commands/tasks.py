@@ -2,13 +2,16 @@
 
 Everything about keys is decided in enqueue_tasks.sql, in one statement; only a key whose task has
 finished takes a second look, since reading the finished partitions would slow every other enqueue.
+Most tasks have no key: where none of a call has one, enqueue_without_keys.sql stores them for less.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from wherry.commands.base import Answer, Command, Row, Statement
@@ -28,6 +31,10 @@ from wherry.domain.task import (
 # A takeover can be lost to another one as long as others keep taking the same key over. The last
 # round takes what the key names then.
 _KEY_ROUNDS = 6
+
+_OWN = ("payload", "key", "key_ttl_seconds")
+# What the next task of a run has to have in common with the first.
+_common = attrgetter(*(each.name for each in fields(TaskSpec) if each.name not in _OWN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,26 @@ class EnqueueTasks(Command[list[Enqueued]]):
         return replace(self, resent=True)
 
     def answer(self) -> Answer[list[Enqueued]]:
+        if any(spec.key is not None for spec in self.specs):
+            answers = yield from self._with_keys()
+        else:
+            answers = yield from self._without_keys()
+        if self.resent and self.ids is not None:
+            yield Statement("tasks/forget_resent", {"ids": list(self.ids)})
+        return answers
+
+    def _without_keys(self) -> Answer[list[Enqueued]]:
+        drawn = self.ids or (None,) * len(self.specs)
+        runs = groupby(zip(self.specs, drawn, strict=True), key=lambda task: _common(task[0]))
+        texts = (_run_text(list(run)) for _, run in runs)
+        [[text, _woken]] = yield Statement(
+            "tasks/enqueue_without_keys",
+            {"tasks": f"[{','.join(texts)}]", "notify": _text(self.notify)},
+        )
+        ids = json.loads(text) if self.ids is None else self.ids
+        return [Enqueued(id_, True, None) for id_ in ids]
+
+    def _with_keys(self) -> Answer[list[Enqueued]]:
         ids = self.ids or (None,) * len(self.specs)
         looks: dict[tuple[str, str], _Look] = {}
         answers: list[Enqueued] = []
@@ -96,8 +123,6 @@ class EnqueueTasks(Command[list[Enqueued]]):
             if taken and not any(answer.created for answer in answers):
                 # There is nothing to store then.
                 break
-        if self.resent and self.ids is not None:
-            yield Statement("tasks/forget_resent", {"ids": list(self.ids)})
         return answers
 
 
@@ -122,35 +147,49 @@ def _text(flag: bool) -> str:
 
 def _task_text(spec: TaskSpec, id: int | None, look: _Look | None) -> str:
     """One element of the array; the payload goes in as the text it already is."""
-    fields: dict[str, Any] = {
+    said = _options(spec)
+    if id is not None:
+        said["id"] = id
+    if spec.key is not None:
+        said["key"] = spec.key
+        said["key_ttl_seconds"] = spec.key_ttl_seconds
+        if look is not None:
+            said["seen_stamp"] = look.stamp
+            said["seen_taken"] = look.taken
+    return f'{json.dumps(said)[:-1]}, "payload": {spec.payload}}}'
+
+
+def _run_text(run: list[tuple[TaskSpec, int | None]]) -> str:
+    """One element of the array: what the tasks of a run have in common is said once."""
+    said = _options(run[0][0])
+    if run[0][1] is not None:
+        said["ids"] = [id_ for _, id_ in run]
+    payloads = ",".join(spec.payload for spec, _ in run)
+    return f'{json.dumps(said)[:-1]}, "payloads": [{payloads}]}}'
+
+
+def _options(spec: TaskSpec) -> dict[str, Any]:
+    said: dict[str, Any] = {
         "queue": spec.queue,
         "type": spec.type,
         "priority": spec.priority,
         "max_attempts": spec.max_attempts,
     }
-    if id is not None:
-        fields["id"] = id
     if spec.delay_seconds is not None:
-        fields["delay_seconds"] = spec.delay_seconds
+        said["delay_seconds"] = spec.delay_seconds
     if spec.run_after is not None:
-        fields["run_after"] = spec.run_after.isoformat()
-    if spec.key is not None:
-        fields["key"] = spec.key
-        fields["key_ttl_seconds"] = spec.key_ttl_seconds
-        if look is not None:
-            fields["seen_stamp"] = look.stamp
-            fields["seen_taken"] = look.taken
+        said["run_after"] = spec.run_after.isoformat()
     if spec.timeout_seconds is not None:
-        fields["timeout_seconds"] = spec.timeout_seconds
+        said["timeout_seconds"] = spec.timeout_seconds
     if spec.ttl_seconds is not None:
-        fields["ttl_seconds"] = spec.ttl_seconds
+        said["ttl_seconds"] = spec.ttl_seconds
     if spec.retry is not None:
-        fields["retry"] = spec.retry
+        said["retry"] = spec.retry
     if spec.tags:
-        fields["tags"] = spec.tags
+        said["tags"] = spec.tags
     if spec.headers:
-        fields["headers"] = spec.headers
-    return f'{json.dumps(fields)[:-1]}, "payload": {spec.payload}}}'
+        said["headers"] = spec.headers
+    return said
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ import uuid
 from dataclasses import dataclass
 from typing import Final
 
+import psycopg
+
 from wherry import errors
-from wherry.transport.faults import without_rows
+from wherry.transport.faults import Fault, fault_of, one_line, without_rows
 
 log = logging.getLogger("wherry.server")
 
@@ -67,6 +69,9 @@ class Problem:
 
 def problem_of(error: Exception, *, doing: str) -> Problem:
     """Return what is told of *error* to whoever asked for *doing*; logs what is our fault."""
+    if isinstance(error, psycopg.Error) and fault_of(error) is not Fault.FINAL:
+        # A lock that was not had in time, a deadlock: it may go through next time.
+        error = errors.Unavailable(one_line(error))
     reason, grpc_status, http_status = next(
         (row[1:] for row in _TABLE if isinstance(error, row[0])), ("INTERNAL", "INTERNAL", 500)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, cast
 
 from wherry.commands.tasks import Filter, GetTask
@@ -53,15 +54,15 @@ def asked_task(
     index: int | None = None,
 ) -> TaskSpec:
     """Return the checked task: a registered type's options are the base, the call's override."""
-    known = registry.find(type) if isinstance(type, str) else None
-    base = Options() if known is None else known.options
-    chosen = base.changed(options, index=index)
+    chosen = _options(registry, type, options, index=index)
     return chosen.spec(type, encode(payload, index=index), index=index)
 
 
 def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> list[TaskSpec]:
     """Return the checked tasks of a batch. Raises InvalidTask with the index of a bad one."""
     specs: list[TaskSpec] = []
+    # Of tasks of which nothing is said but type and queue, by these.
+    plain: dict[tuple[str, str | None], partial[TaskSpec]] = {}
     for index, task in enumerate(tasks):
         if not isinstance(task, Mapping):
             kind = builtins.type(task).__name__
@@ -72,8 +73,32 @@ def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> list[TaskSpec]:
                 reason = "is one for the whole batch: give it to enqueue_many"
                 raise InvalidOption(name, options[name], reason, index=index)
         type, payload = options.pop("type", None), options.pop("payload", {})
-        specs.append(asked_task(registry, type, payload, options, index=index))
+        # By the exact types: True would be found under 1, too.
+        queue = options.get("queue")
+        is_plain = (
+            builtins.type(type) is str
+            and len(options) == ("queue" in options)
+            and (queue is None or builtins.type(queue) is str)
+        )
+        spec = plain.get((type, queue)) if is_plain else None
+        if spec is None:
+            base = _options(registry, type, options, index=index)
+            text = encode(payload, index=index)
+            spec = base.checked(type, index=index)
+            if is_plain:
+                plain[type, queue] = spec
+        else:
+            text = encode(payload, index=index)
+        specs.append(spec(payload=text))
     return specs
+
+
+def _options(
+    registry: Registry, type: Any, options: Mapping[str, Any], *, index: int | None
+) -> Options:
+    known = registry.find(type) if isinstance(type, str) else None
+    base = Options() if known is None else known.options
+    return base.changed(options, index=index)
 
 
 def asked_task_name(id: Any, *, queue: Any, key: Any) -> GetTask:

@@ -23,6 +23,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NoReturn, TypedDict, cast
 
 from wherry.config import DEFAULT_MAX_ATTEMPTS, DEFAULT_QUEUE
@@ -129,6 +130,13 @@ class Options:
     def spec(self, type: str, payload: str, *, index: int | None = None) -> TaskSpec:
         """Return the checked task; *payload* is JSON text that was encoded already.
 
+        Raises InvalidOption; see `checked`.
+        """
+        return self.checked(type, index=index)(payload=payload)
+
+    def checked(self, type: str, *, index: int | None = None) -> partial[TaskSpec]:
+        """Check all but the payload, once for many tasks; what is returned makes one of a payload.
+
         Raises InvalidOption, which names the option, its value, what to do, and *index*, the task's
         position in a batch. A retry function is stored as None: it runs in the worker.
         """
@@ -140,10 +148,10 @@ class Options:
             delay = seconds_from(delay, option="delay", index=index)
         elif run_after is not None:
             run_after = check_instant(run_after, option="run_after", index=index)
-        return TaskSpec(
+        return partial(
+            TaskSpec,
             queue=check_name(self.queue, option="queue", index=index),
             type=check_name(type, option="type", index=index),
-            payload=payload,
             priority=check_priority(self.priority, index=index),
             delay_seconds=delay,
             run_after=run_after,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack
 
 from wherry.domain.options import EnqueueOptions, Options, TaskSpec, check_flag
@@ -147,13 +148,18 @@ class TaskType(Generic[P, R]):
 
     def _specs(self, calls: Iterable[Mapping[str, Any]]) -> list[TaskSpec]:
         specs: list[TaskSpec] = []
+        # The options are those of the type, so they are checked once.
+        spec: partial[TaskSpec] | None = None
         for index, call in enumerate(calls):
             payload = dict(call)
             try:
                 self.bind(payload)
             except HandlerError as error:
                 raise HandlerError(f"task {index} of the batch: {error}") from None
-            specs.append(self.options.spec(self.name, encode(payload, index=index), index=index))
+            text = encode(payload, index=index)
+            if spec is None:
+                spec = self.options.checked(self.name, index=index)
+            specs.append(spec(payload=text))
         return specs
 
 

@@ -18,6 +18,7 @@ from bench.children import Children, Ready
 from bench.marks import Marks
 from bench.place import Place
 from wherry.app.work import run_worker, worker_settings
+from wherry.cli.running import collect_rarely
 from wherry.config import WorkerSettings
 
 DEFAULTS: Mapping[str, Any] = {}
@@ -49,6 +50,8 @@ def work(
     """Work until empty, or until SIGTERM; tell what was handled and how the outcomes went."""
     handlers.leave_marks(Marks(Path(marks), tasks, process=process))
     handlers.app.dsn = dsn
+    # As `wherry worker` does.
+    collect_rarely()
     ready()
     began = monotonic()
 

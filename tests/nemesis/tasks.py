@@ -16,6 +16,7 @@ import psycopg
 
 import wherry
 from tests.nemesis import history
+from wherry.domain.lease import LeaseRef
 
 # How a worker ends that was taken along by its task, or started while the server was down.
 TAKEN_ALONG = 66
@@ -190,7 +191,7 @@ def began(nonce: str) -> wherry.Lease:
     return lease
 
 
-def fence(lease: wherry.Lease) -> tuple[int, int, str]:
+def fence(lease: LeaseRef) -> tuple[int, int, str]:
     """Return what tells this lease from every other one."""
     return lease.id, lease.token, lease.lease_id
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import sys
 import traceback
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from unittest import mock
@@ -21,7 +22,7 @@ from tests.nemesis.tasks import LEASE_SECONDS, QUEUES, REAP_SECONDS, UNREACHABLE
 from wherry.app.work import run_worker, worker_settings
 from wherry.domain.lease import Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
-from wherry.worker.answers import log_answer
+from wherry.worker.answers import log_answers
 
 
 class Complaints(logging.Handler):
@@ -46,13 +47,14 @@ def verb_of(outcome: Outcome) -> str:
 def note_answers() -> None:
     """Note every answer that the worker gets to a report, before it acts on it."""
 
-    def noting(outcome: Outcome, answer: Reported) -> None:
-        history.mine().note(
-            "reported", verb=verb_of(outcome), fence=fence(outcome.lease), answer=answer
-        )
-        log_answer(outcome, answer)
+    def noting(outcomes: Sequence[Outcome], answers: Sequence[Reported]) -> None:
+        for outcome, answer in zip(outcomes, answers, strict=True):
+            history.mine().note(
+                "reported", verb=verb_of(outcome), fence=fence(outcome.lease), answer=answer
+            )
+        log_answers(outcomes, answers)
 
-    mock.patch("wherry.worker.worker.log_answer", noting).start()
+    mock.patch("wherry.worker.worker.log_answers", noting).start()
 
 
 async def work(name: str) -> int:

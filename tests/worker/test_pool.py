@@ -16,6 +16,7 @@ from tests.facts import await_for
 from tests.worker.support import all_finished, at_work, drained, finished, get
 from wherry.domain.state import State
 from wherry.errors import PoolExhausted
+from wherry.transport.pool import PoolTransport
 
 Connect = Callable[..., psycopg.Connection[Any]]
 
@@ -34,7 +35,9 @@ async def test_canceled_calls_cost_the_pool_no_connection(dsn: str) -> None:
         holders = [asyncio.create_task(app.aget_task(made.id)) for _ in range(30)]
         async with asyncio.timeout(10):
             found = await asyncio.gather(*holders)
-        stats = app._pools[asyncio.get_running_loop()]._pool.get_stats()
+        transport = app._pools[asyncio.get_running_loop()]
+        assert isinstance(transport, PoolTransport)
+        stats = transport._pool.get_stats()
 
     assert canceled > 10
     assert None not in found

@@ -2,7 +2,7 @@
 # The whole life of a task over HTTP, with nothing but curl. In another terminal: wherry server
 #
 # WHERRY_URL    where the server is, http://127.0.0.1:8080 if not said
-# WHERRY_TOKEN  a token, where the server asks for one
+# WHERRY_TOKEN  where the server asks for one: a token for the queue curl with enqueue, work and read
 set -eu
 
 api="${WHERRY_URL:-http://127.0.0.1:8080}/api/v1"
@@ -10,10 +10,17 @@ api="${WHERRY_URL:-http://127.0.0.1:8080}/api/v1"
 post() {
     path=$1
     shift
-    curl --fail-with-body --silent --show-error \
-        --header 'Content-Type: application/json' \
-        ${WHERRY_TOKEN:+--header "Authorization: Bearer $WHERRY_TOKEN"} \
-        --data "$1" "$api$path"
+    ask "$api$path" --header 'Content-Type: application/json' --data "$1"
+}
+
+# Print the answer, or end with what the server says is wrong.
+ask() {
+    if ! answer=$(curl --fail-with-body --silent --show-error \
+        ${WHERRY_TOKEN:+--header "Authorization: Bearer $WHERRY_TOKEN"} "$@"); then
+        echo "$answer" >&2
+        exit 1
+    fi
+    echo "$answer"
 }
 
 # The value of the first field of this name in the JSON that comes in: enough for an example.
@@ -22,9 +29,10 @@ field() {
 }
 
 # Store a task. With a key, sending it again (after a lost answer, say) is the same task.
+key=greeting-$$-$(date +%s)
 stored=$(post /tasks '{
     "queue": "curl", "type": "greet", "payload": {"name": "world"},
-    "key": "greeting-1", "max_attempts": 3
+    "key": "'"$key"'", "max_attempts": 3
 }')
 echo "stored:    task $(echo "$stored" | field id)"
 
@@ -44,7 +52,5 @@ again=$(post /leases:complete '{"lease": "'"$lease"'", "result": {"said": "Hello
 echo "again:     $(echo "$again" | field answer)"
 
 # Read it, by its key.
-read=$(curl --fail-with-body --silent --show-error --get \
-    ${WHERRY_TOKEN:+--header "Authorization: Bearer $WHERRY_TOKEN"} \
-    --data-urlencode 'queue=curl' --data-urlencode 'key=greeting-1' "$api/tasks:find")
+read=$(ask --get --data-urlencode 'queue=curl' --data-urlencode "key=$key" "$api/tasks:find")
 echo "read:      $(echo "$read" | field state), $(echo "$read" | field said)"

@@ -72,3 +72,4 @@ async def test_with_a_token_it_does_where_one_is_needed(service: Service, app: w
 
     assert with_one == (0, PRINTED)
     assert without[0] not in (0, None)
+    assert "a token is needed" in without[1]

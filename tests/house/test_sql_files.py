@@ -27,9 +27,11 @@ HEADER_OF_A_PART = ("needs", "gives")
 # What stands there fewer times is read more easily where it is used.
 FEWEST_USES = 3
 # What a header may say instead of the columns.
+TASK = [field.name for field in fields(Task) if field.name != "history"]
 ROWS = {
     "nothing": [],
-    "a Task": [field.name for field in fields(Task) if field.name != "history"],
+    "a Task": TASK,
+    "a Task and has_more": [*TASK, "has_more"],
     "a Lease": [name for name in inspect.signature(Lease).parameters if name != "deadline"],
 }
 GOOD = """\

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import random
 from typing import Any
 
+import psycopg
 import pytest
 
-from tests.pg.support import Session, spec
+from tests.pg.support import OpenSession, Session, spec
 from wherry.commands.tasks import Filter, ListTasks
 from wherry.domain.failure import Failure
 from wherry.domain.state import State
 from wherry.domain.task import Page
 from wherry.testing import Clock
+from wherry.transport.render import render
 
 
 def listed(session: Session, *, limit: int = 100, after: int | None = None, **filter: Any) -> Page:
@@ -135,3 +139,88 @@ def test_a_payload_that_cannot_be_read_hides_no_other_task(session: Session) -> 
     )
 
     assert ids(session) == [bad, good]
+
+
+def paged(session: Session, *, limit: int, limit_bytes: int) -> list[list[int]]:
+    """Return the ids of all pages, one list for each."""
+    pages: list[list[int]] = []
+    after = None
+    while True:
+        page = session.call(ListTasks(Filter(), limit, after, limit_bytes))
+        pages.append([task.id for task in page.tasks])
+        after = page.after
+        if after is None:
+            return pages
+        assert after == pages[-1][-1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pages_of_large_and_small_tasks_neither_repeat_nor_miss_one(
+    session: Session, seed: int
+) -> None:
+    dice = random.Random(seed)
+    # Some are compressed, some are not, some are outside of their rows: all count.
+    texts = ["", "x" * 5000, dice.randbytes(1500).hex(), dice.randbytes(10).hex()]
+    session.enqueue_many(*(spec(payload={"x": dice.choice(texts)}) for _ in range(60)))
+    leases = session.lease(60)
+    dice.shuffle(leases)
+    for lease in leases[:30]:
+        session.complete(lease, result=json.dumps(dice.choice(texts)))
+    session.fail(*leases[30:40], verdict="fail")
+    session.release(*leases[40:50])
+    everything = ids(session)
+    assert len(everything) == 60
+
+    for limit in (1, 4, 59, 60, 100):
+        for limit_bytes in (1, 100, 7000, 20_000, 10_000_000):
+            pages = paged(session, limit=limit, limit_bytes=limit_bytes)
+            assert [id for page in pages for id in page] == everything, (limit, limit_bytes)
+            assert all(0 < len(page) <= limit for page in pages)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_page_ends_with_the_task_that_makes_it_large(session: Session, finished: bool) -> None:
+    session.enqueue_many(*(spec(payload={"x": "x" * 10_000}) for _ in range(10)))
+    if finished:
+        session.complete(*session.lease(10))
+
+    pages = paged(session, limit=100, limit_bytes=30_000)
+
+    assert [len(page) for page in pages] == [3, 3, 3, 1]
+
+
+def test_results_count_as_payloads_do(session: Session) -> None:
+    session.enqueue_many(*(spec() for _ in range(6)))
+    session.complete(*session.lease(6), result=json.dumps("x" * 10_000))
+
+    pages = paged(session, limit=100, limit_bytes=20_000)
+
+    assert [len(page) for page in pages] == [2, 2, 2]
+
+
+def test_what_a_page_leaves_out_is_not_fetched(session: Session) -> None:
+    session.enqueue_many(*(spec(payload={"x": "x" * 10_000}) for _ in range(10)))
+    command = ListTasks(Filter(states=frozenset({State.QUEUED})), 100, None, 30_000)
+
+    statement = next(command.answer())
+    sql = render(statement.name, "wherry", "dollar")
+    with psycopg.RawCursor(session.connection) as cursor:
+        cursor.execute(sql.text.encode(), [statement.params[name] for name in sql.names])
+        assert cursor.rowcount == 3
+
+
+def test_a_task_that_finishes_between_the_statements_is_shown_as_it_ended(
+    session: Session, open_session: OpenSession
+) -> None:
+    session.enqueue_many(*(spec(payload={"x": "x" * 10_000}) for _ in range(6)))
+    other = open_session()
+    oldest_shown = other.lease(6)[4]
+
+    page = session.call_around(
+        ListTasks(Filter(), 100, None, 20_000),
+        before="tasks/list_finished_tasks",
+        act=lambda: other.complete(oldest_shown),
+    )
+
+    assert [task.state for task in page.tasks] == [State.LEASED, State.SUCCEEDED]
+    assert page.after == oldest_shown.id

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, cast
 
-from wherry.commands.tasks import Filter, GetTask
+from wherry.commands.tasks import PAGE_LIMIT_BYTES, Filter, GetTask, ListTasks
 from wherry.config import DEFAULT_QUEUE
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.failure import MESSAGE_LIMIT_BYTES, Failure, describe
@@ -18,6 +18,7 @@ from wherry.domain.options import (
     Options,
     TaskSpec,
     check_id,
+    check_integer,
     check_key,
     check_name,
     check_text,
@@ -179,6 +180,17 @@ def asked_filter(
             None if older_than is None else seconds_from(older_than, option="older_than")
         ),
     )
+
+
+def asked_page(
+    *, limit: int, after: int | None, limit_bytes: int = PAGE_LIMIT_BYTES, **filter: Any
+) -> ListTasks:
+    """Return the checked look at one page; *filter* is what `asked_filter` takes."""
+    wanted = asked_filter(**filter)
+    check_integer(limit, option="limit", least=1, most=1000)
+    if after is not None:
+        check_id(after, option="after")
+    return ListTasks(wanted, limit, after, limit_bytes)
 
 
 def _part(value: Any, *, option: str, limit_bytes: int) -> str | None:

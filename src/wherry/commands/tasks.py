@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from wherry.commands.base import Answer, Command, Row, Statement
+from wherry.commands.base import Answer, Command, Rows, Statement
 from wherry.domain.options import TaskSpec
 from wherry.domain.state import FINAL, State
 from wherry.domain.task import (
@@ -31,6 +31,9 @@ from wherry.domain.task import (
 # A takeover can be lost to another one as long as others keep taking the same key over. The last
 # round takes what the key names then.
 _KEY_ROUNDS = 6
+
+# Of payloads and results in a page: a thousand tasks could have two gigabytes of them.
+PAGE_LIMIT_BYTES = 16 * 1024 * 1024
 
 _OWN = ("payload", "key", "key_ttl_seconds")
 # What the next task of a run has to have in common with the first.
@@ -248,28 +251,36 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class ListTasks(Command[Page]):
-    """List tasks, newest first. One that moves meanwhile may be in two pages, or in none."""
+    """List tasks, newest first. One that moves meanwhile may be in two pages, or in none.
+
+    Large ones are fewer than `limit`: each of two statements ends with the task that reaches
+    `limit_bytes`. What it left out is not read, and the page's `after` is set.
+    """
 
     filter: Filter
     limit: int = 100
     after: int | None = None
+    limit_bytes: int = PAGE_LIMIT_BYTES
 
     def answer(self) -> Answer[Page]:
         states = self.filter.states
-        rows: list[Row] = []
+        found: list[Rows] = []
         live = [s for s in ("ready", "delayed", "parked") if State.QUEUED in states]
         live += ["leased"] if State.LEASED in states else []
         final = sorted(states & FINAL)
         if live:
-            rows += yield Statement("tasks/list_live_tasks", self._params(live))
+            found.append((yield Statement("tasks/list_live_tasks", self._params(live))))
         if final:
             only_dead = states & FINAL <= {State.DEAD, State.FAILED}
             name = "tasks/list_dead_tasks" if only_dead else "tasks/list_finished_tasks"
-            rows += yield Statement(name, self._params([str(state) for state in final]))
+            found.append((yield Statement(name, self._params([str(state) for state in final]))))
+        # Behind the last row of a statement that has more, the other's rows are not next.
+        ends = [rows[-1][0] for rows in found if rows and rows[-1][-1]]
+        oldest = max(ends, default=0)
         # Between the two statements a task may have finished: it is shown as it ended.
-        newest = {row[0]: row for row in rows}
+        newest = {row[0]: row[:-1] for rows in found for row in rows if row[0] >= oldest}
         ordered = sorted(newest.values(), key=lambda row: row[0], reverse=True)
-        more = len(ordered) > self.limit
+        more = bool(ends) or len(ordered) > self.limit
         tasks = [Task.of_row(row) for row in ordered[: self.limit]]
         return Page(tuple(tasks), tasks[-1].id if more else None)
 
@@ -283,6 +294,7 @@ class ListTasks(Command[Page]):
             "older_than_seconds": self.filter.older_than_seconds,
             "after": self.after,
             "limit_tasks": self.limit + 1,
+            "limit_bytes": self.limit_bytes,
         }
 
 

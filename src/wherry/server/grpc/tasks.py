@@ -80,6 +80,7 @@ class TaskVerbs(Verbs):
             caller,
             **read_filter(request.filter),
             **_paging(request.page_size, request.page_token),
+            limit_bytes=ANSWER_LIMIT_BYTES,
         )
         messages = fitting([write_task(task) for task in page.tasks])
         whole = len(messages) == len(page.tasks)

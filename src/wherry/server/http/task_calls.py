@@ -254,6 +254,7 @@ async def list_tasks(call: Call, query: bodies.ListTasksQuery) -> Reply:
         older_than=read_seconds(query.older_than, option="older_than"),
         limit=_PAGE_SIZE if query.page_size is None else query.page_size,
         after=read_page_token(query.page_token or ""),
+        limit_bytes=_MOST_CHARACTERS,
     )
     shown = _fitting(page.tasks)
     # What did not fit begins the next page.

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import wherry
-from wherry.commands.tasks import GetTask
+from wherry.app.asked import asked_page
+from wherry.commands.tasks import PAGE_LIMIT_BYTES, GetTask
 from wherry.commands.workers import ListWorkers
 from wherry.domain.durations import Duration
 from wherry.domain.options import check_id, check_key, check_name
@@ -60,10 +61,14 @@ class Reading(Base):
         older_than: Duration | None = None,
         limit: int = 100,
         after: int | None = None,
+        limit_bytes: int = PAGE_LIMIT_BYTES,
     ) -> Page:
-        """List tasks, newest first and without their histories."""
+        """List tasks, newest first and without their histories.
+
+        The page ends early at some *limit_bytes* of payloads and results.
+        """
         require_filter(caller, Right.READ, queue)
-        return await self.app.alist_tasks(
+        look = asked_page(
             state=state,
             queue=queue,
             type=type,
@@ -72,7 +77,9 @@ class Reading(Base):
             older_than=older_than,
             limit=limit,
             after=after,
+            limit_bytes=limit_bytes,
         )
+        return await self.app.acarry(look, call="list_tasks")
 
     async def list_queues(self, caller: Caller) -> list[QueueDepth]:
         """Count what each queue holds that the caller may read."""

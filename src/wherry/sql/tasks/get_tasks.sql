@@ -20,5 +20,11 @@ select live.id, live.queue, live.type, live.payload::text as payload_text,
   ) as lease on true
  where live.id = any (:ids::bigint[])
  union all
--- part: finished_task
+select finished.id, finished.queue, finished.type, finished.payload::text as payload_text, finished.state,
+       finished.priority, finished.attempts, finished.max_attempts, finished.token, finished.run_after,
+       finished.created_at, finished.leased_at as started_at, finished.finished_at, finished.worker,
+       null::timestamptz as lease_expires_at, finished.key, finished.tags, finished.headers::text as headers_text,
+       finished.retry::text as retry_text, finished.timeout_seconds, finished.result::text as result_text,
+       finished.reason, finished.last_error as error, null::timestamptz as cancel_requested_at
+  from wherry.finished
  where finished.id = any (:ids::bigint[])

@@ -356,7 +356,12 @@ class ResultNotStored(ResultError):
 
 
 class Unavailable(WherryError):
-    """The database, or the server, is out of reach; whether the last call happened is not known."""
+    """The database, or the server, is out of reach; whether the last call happened is not known.
+
+    `advice`: what in the set-up seems to be wrong, so that waiting may not help; None if nothing.
+    """
+
+    advice: str | None = None
 
 
 class ReadOnly(Unavailable):

@@ -6,13 +6,13 @@ is told what to install.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Protocol
 
 from wherry.config import ServerSettings
 from wherry.errors import ConfigError
 from wherry.server.addresses import Address
 from wherry.server.tls import TLSFiles
+from wherry.transport.grpc import hush
 
 if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
@@ -39,9 +39,7 @@ def grpc_door(
     service: Service, authenticator: Authenticator, polls: Polls, *, address: Address
 ) -> Door:
     """Return the gRPC door, not started yet. Raises ConfigError."""
-    # gRPC writes to stderr by itself, past every log, of each stranger whose handshake fails. It
-    # reads this when it is imported first; whoever wants those lines sets it.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    hush()
     try:
         from wherry.server.grpc import GrpcDoor, GrpcSettings
     except ImportError as error:

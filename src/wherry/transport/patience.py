@@ -19,6 +19,7 @@ class Patience:
         self._first = self._pause = first
         self._longest = longest
         self._complained_at = -_COMPLAIN_EVERY
+        self._told: set[str] = set()
 
     def reset(self) -> None:
         """It worked: the next pause is the first one again."""
@@ -29,9 +30,15 @@ class Patience:
         pause, self._pause = self._pause, min(self._pause * 2, self._longest)
         return pause * random.uniform(0.5, 1.0)
 
-    def may_complain(self) -> bool:
-        """Return whether to log now: at the first failure, then at most once a minute."""
-        if monotonic() - self._complained_at < _COMPLAIN_EVERY:
+    def may_complain(self, *, about: str | None = None) -> bool:
+        """Return whether to log now: at the first failure, then at most once a minute.
+
+        Something else to complain *about*, where that is known, does not wait for its turn.
+        """
+        is_news = about is not None and about not in self._told
+        if not is_news and monotonic() - self._complained_at < _COMPLAIN_EVERY:
             return False
+        if about is not None:
+            self._told.add(about)
         self._complained_at = monotonic()
         return True

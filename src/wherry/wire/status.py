@@ -136,8 +136,8 @@ def read_problem(problem: tasks_pb2.Problem) -> errors.WherryError:
     return _made(kind, problem.message, field=problem.field or None)
 
 
-def error_of(call: Refused, *, doing: str) -> errors.WherryError:
-    """Return what the library would have raised where the call *doing* has failed.
+def error_of(call: Refused, *, doing: str, server: str = "the server") -> errors.WherryError:
+    """Return what the library would have raised where *server* failed the call *doing*.
 
     Of Unavailable nothing is known: the call may have happened or not.
     """
@@ -145,7 +145,7 @@ def error_of(call: Refused, *, doing: str) -> errors.WherryError:
     status = _status_of(call)
     info = error_details_pb2.ErrorInfo()
     if status is None or not _unpacked(status, info) or info.domain != DOMAIN:
-        return _of_code(code, text, doing=doing)
+        return _of_code(code, text, doing=doing, server=server)
     kind = _KINDS.get(info.reason)
     if kind is None:
         # A mistake of the server's, or a reason from a newer one.
@@ -165,7 +165,7 @@ def error_of(call: Refused, *, doing: str) -> errors.WherryError:
     )
 
 
-def _of_code(code: Any, text: str, *, doing: str) -> errors.WherryError:
+def _of_code(code: Any, text: str, *, doing: str, server: str) -> errors.WherryError:
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return errors.ConfigError(
             f"the server does not know the call {doing}: it is older than this client, or no"
@@ -173,7 +173,7 @@ def _of_code(code: Any, text: str, *, doing: str) -> errors.WherryError:
         )
     kind = _BARE.get(code, errors.WherryError)
     name = code.name if isinstance(code, grpc.StatusCode) else str(code)
-    return kind(f"the server did not answer {doing}: {name}: {text}")
+    return kind(f"{server} did not answer {doing}: {name}: {text}")
 
 
 def _made(

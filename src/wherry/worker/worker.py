@@ -22,6 +22,7 @@ from wherry.config import WorkerSettings
 from wherry.domain.lease import Fence, Lease, Reported
 from wherry.domain.outcome import GivenBack, Outcome
 from wherry.domain.worker import Directive
+from wherry.errors import Unavailable
 from wherry.tasks.registry import Registry
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble
@@ -198,7 +199,8 @@ class Worker:
             except Exception as error:
                 if not is_trouble(error) or self._source.is_final(error):
                     raise
-                if patience.may_complain():
+                advice = error.advice if isinstance(error, Unavailable) else None
+                if patience.may_complain(about=advice):
                     log.warning("waiting for %s: %s", self._source.place, error)
                 await self._until(self._stopping, seconds=patience.next_pause())
         self._moved.set()

@@ -5,6 +5,7 @@ What it needs is an extra of the package: import its modules inside `needed()`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -14,9 +15,18 @@ from wherry.errors import ConfigError
 _OF_THE_EXTRA = ("grpc", "google")
 
 
+def hush() -> None:
+    """Keep gRPC from writing to stderr by itself, past every log, of each failed handshake.
+
+    It reads this when it is imported first; whoever wants those lines sets it.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
 @contextmanager
 def needed() -> Generator[None, None, None]:
     """Raise ConfigError where an import inside fails since the extra is not installed."""
+    hush()
     try:
         yield
     except ModuleNotFoundError as error:

@@ -15,6 +15,7 @@ import grpc
 import grpc.aio
 
 from wherry.config import TOKEN_VARIABLE
+from wherry.domain.token import read_token
 from wherry.dsn import ServerAddress
 from wherry.errors import ConfigError
 
@@ -64,6 +65,7 @@ class Token:
     def __init__(self, address: ServerAddress) -> None:
         self._path = address.token_file
         self._metadata: tuple[tuple[str, str], ...] = ()
+        self._is_formed = False
         self._read_at = -_TOKEN_SECONDS
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
@@ -71,12 +73,22 @@ class Token:
         if monotonic() - self._read_at >= _TOKEN_SECONDS:
             token = self._read()
             self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+            self._is_formed = read_token(token) is not None
             self._read_at = monotonic()
         return self._metadata
 
     def refused(self) -> None:
         """Look again at the next call: this one may have been rotated."""
         self._read_at = -_TOKEN_SECONDS
+
+    def told(self) -> str:
+        """Return what was sent, and where it is from, for people; never the token itself."""
+        if not self._metadata:
+            return f"none was sent: set ${TOKEN_VARIABLE}, or name a file with ?token_file="
+        place = f"${TOKEN_VARIABLE}" if self._path is None else self._path
+        if self._is_formed:
+            return f"one was sent, from {place}"
+        return f"what was sent, from {place}, is none: tokens are wherry_<id>_<secret>"
 
     def _read(self) -> str:
         if self._path is None:

@@ -19,7 +19,7 @@ from wherry.dsn import ServerAddress
 from wherry.errors import NotFound, Unauthenticated, Unavailable
 from wherry.transport.grpc.channel import Token, aopen_channel
 from wherry.transport.grpc.rpcs import Rpc, directive_in, rpc_of
-from wherry.transport.grpc.trouble import trouble_of
+from wherry.transport.grpc.trouble import Troubles
 from wherry.transport.patience import Patience
 from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub
 
@@ -54,6 +54,7 @@ class GrpcTransport:
         self._instance = instance
         self._heard = heard
         self._token = Token(address)
+        self._troubles = Troubles(address)
         self._channel = aopen_channel(address)
         self._stub = TaskQueueStub(self._channel)
         self._closed = False
@@ -80,15 +81,17 @@ class GrpcTransport:
             try:
                 response = await self._once(rpc)
             except grpc.RpcError as error:
-                trouble = trouble_of(error, rpc)
+                trouble = self._troubles.of(error, rpc)
                 if rpc.method == "GetTask" and isinstance(trouble.error, NotFound):
                     return cast(R, None)
                 if isinstance(trouble.error, Unauthenticated):
                     self._token.refused()
+                    raise Unauthenticated(f"{trouble.error}: {self._token.told()}") from error
                 if not trouble.may_repeat or monotonic() >= deadline:
                     raise trouble.error from error
                 pause = trouble.pause_seconds
             else:
+                self._troubles.answered()
                 directive = directive_in(response)
                 if self._heard is not None and directive is not None:
                     self._heard(directive)

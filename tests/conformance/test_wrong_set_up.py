@@ -14,6 +14,8 @@ import trustme
 import wherry
 from tests.conformance.test_set_up import guarded
 from tests.facts import await_for
+from wherry.commands.tokens import CreateToken
+from wherry.domain.token import draw_token
 from wherry.server.tls import TLSFiles
 from wherry.transport.patience import Patience
 
@@ -141,3 +143,22 @@ async def test_grpc_writes_nothing_to_stderr_by_itself(dsn: str, tmp_path: Path)
 
     assert b"?ca=FILE" in out
     assert err == b""
+
+
+async def test_a_worker_that_may_not_work_learns_for_which_queues(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = draw_token()
+    made = CreateToken(
+        id=drawn.id, name="r", hash=drawn.hash, rights=("read",), queues=("*",), created_by="me"
+    )
+    async with wherry.App(dsn) as database:
+        await database.acarry(made)
+    monkeypatch.setenv("WHERRY_TOKEN", drawn.reveal())
+    async with guarded(dsn) as port, wherry.App(f"grpc://localhost:{port}") as app:
+        app.task(name="t")(asyncio.Event().wait)
+        with pytest.raises(wherry.errors.PermissionDenied) as refused:
+            await app.awork(queues=["a", "b"])
+
+    assert "the right work is needed for this, and the token has: read" in str(refused.value)
+    assert str(refused.value).endswith("this worker is for the queues a, b")

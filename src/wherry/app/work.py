@@ -27,7 +27,13 @@ from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.options import check_flag, check_integer, check_name
 from wherry.domain.worker import Directive
 from wherry.dsn import is_server, read_server
-from wherry.errors import ConfigError, InvalidOption, Unavailable, WherryError
+from wherry.errors import (
+    ConfigError,
+    InvalidOption,
+    PermissionDenied,
+    Unavailable,
+    WherryError,
+)
 from wherry.maintenance.service import Maintenance
 from wherry.migrations import check
 from wherry.transport.base import Transport
@@ -322,6 +328,10 @@ async def _remote(plan: _Plan, stack: AsyncExitStack) -> _Parts:
         log.debug("the server is of version %s", version)
     except Unavailable as error:
         log.warning("the server is out of reach at the start: %s", error)
+    except PermissionDenied as error:
+        # A heartbeat is of no queue, so the server cannot name any.
+        queues = ", ".join(["*"] if plan.queues is None else plan.queues)
+        raise PermissionDenied(f"{error}; this worker is for the queues {queues}") from error
     beating = BlockingGrpc(
         address,
         answer_seconds=plan.beat_answer_seconds,

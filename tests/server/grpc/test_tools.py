@@ -9,7 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from wherry.server.grpc import GrpcDoor
+import pytest
+
+import wherry
+from wherry.commands.tokens import CreateToken
+from wherry.domain.token import draw_token
+from wherry.server.auth import Authenticator, Polls
+from wherry.server.grpc import GrpcDoor, GrpcSettings
+from wherry.server.service import Service
 
 BUF = Path(sys.executable).parent / "buf"
 
@@ -61,3 +68,29 @@ async def test_buf_curl_finds_the_service_and_calls_it(door: GrpcDoor, tmp_path:
     assert read["task"]["state"] == "STATE_QUEUED"
     assert read["task"]["payload"] == wanted["payload"]
     assert read["task"]["retry"] == wanted["retry"]
+
+
+async def test_buf_curl_shows_a_token_for_reflection_too(
+    app: wherry.App, service: Service, tmp_path: Path
+) -> None:
+    drawn = draw_token()
+    made = CreateToken(
+        id=drawn.id, name="r", hash=drawn.hash, rights=("read",), queues=("*",), created_by="me"
+    )
+    await app.acarry(made)
+    stored = await app.aenqueue("t")
+    authenticator = Authenticator(app)
+    door = GrpcDoor(service, authenticator, Polls(), GrpcSettings(address="127.0.0.1:0"))
+    await door.start()
+    try:
+        shown = ("--header", f"authorization: Bearer {drawn.reveal()}")
+        wanted = ("--data", json.dumps({"id": str(stored.id)}))
+        path = "/wherry.v1.TaskQueue/GetTask"
+        with pytest.raises(AssertionError, match="failed to find service"):
+            await curl(door, *shown, *wanted, path=path, home=tmp_path)
+        read = await curl(door, *shown, "--reflect-header", "*", *wanted, path=path, home=tmp_path)
+    finally:
+        await door.stop(0.5)
+        await authenticator.aclose()
+
+    assert json.loads(read)["task"]["id"] == str(stored.id)

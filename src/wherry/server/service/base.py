@@ -37,4 +37,5 @@ def text_or(value: Any, default: str) -> str:
 def require_right(caller: Caller, right: Right) -> None:
     """Raise PermissionDenied unless the caller has *right*, on whatever queues."""
     if right not in caller.rights:
-        raise PermissionDenied(f"the right {right} is needed for this")
+        has = ", ".join(sorted(caller.rights)) or "none"
+        raise PermissionDenied(f"the right {right} is needed for this, and the token has: {has}")

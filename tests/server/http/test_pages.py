@@ -52,6 +52,14 @@ def test_every_component_is_used() -> None:
     assert set(names_in(found)) == set(found["components"]["schemas"])
 
 
+def test_no_component_is_named_by_a_module() -> None:
+    schemas = document()["components"]["schemas"]
+
+    assert not [name for name in schemas if "." in name]
+    assert {"Canceled", "CancelAnswer", "Purged", "PurgeAnswer"} <= set(schemas)
+    assert schemas["CancelAnswer"]["title"] == "CancelAnswer"
+
+
 def test_every_operation_is_in_the_document() -> None:
     paths = document()["paths"]
 

@@ -352,3 +352,31 @@ async def test_a_database_that_is_away_is_503_and_nothing_is_told_of_it(
     assert reason_of(answer) == "SCHEMA"
     assert answer.json()["id"]
     assert "elsewhere" not in answer.text
+
+
+async def test_what_is_no_text_is_refused_with_the_form_it_should_have(
+    client: httpx.AsyncClient,
+) -> None:
+    bodies: list[tuple[dict[str, Any], str]] = [
+        ({"type": "a", "delay": 5}, "`30s`"),
+        ({"type": "a", "retry": {"fixed": {"delay": 5}}}, "`30s`"),
+        ({"type": "a", "run_after": 5}, "`2030-01-31T12:00:00Z`"),
+    ]
+    for body, form in bodies:
+        answer = await client.post("/tasks", json=body)
+        assert reason_of(answer) == "INVALID_REQUEST"
+        assert "got `int`" in answer.json()["detail"]
+        assert form in answer.json()["detail"]
+
+    batch = await client.post("/tasks:batch", json={"tasks": [{"type": "a", "delay": 5}]})
+    assert "`30s`" in batch.text
+
+
+async def test_a_state_that_there_is_not_is_refused_with_those_that_there_are(
+    client: httpx.AsyncClient,
+) -> None:
+    answer = await client.get("/tasks", params={"state": "running"})
+
+    assert answer.json()["detail"] == (
+        "Invalid enum value 'running'. There are queued, leased, succeeded, failed, dead, canceled"
+    )

@@ -88,6 +88,13 @@ _RULES: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+# Verbs of a batch answer with what they did, as `Canceled`: the enum in it is named as over gRPC.
+_OWN_NAMES: Final = {
+    "wherry.domain.task.Canceled": "CancelAnswer",
+    "wherry.domain.task.Purged": "PurgeAnswer",
+}
+
+
 def document() -> dict[str, Any]:
     """Return the whole document."""
     bodies = [operation.asked for operation in OPERATIONS if operation.has_body]
@@ -95,6 +102,7 @@ def document() -> dict[str, Any]:
     # Those that are read by themselves, as items of a batch, stand in no other type.
     kinds = list(dict.fromkeys([*bodies, *answers, EnqueueRequest, Outcome, ProblemDetails]))
     _, schemas = msgspec.json.schema_components(kinds, ref_template=_REF)
+    schemas = _plainly_named(schemas)
     for name, rule in _RULES.items():
         schemas[name] |= rule
     paths: dict[str, dict[str, Any]] = {}
@@ -118,6 +126,25 @@ def document() -> dict[str, Any]:
                 }
             },
         },
+    }
+
+
+def _plainly_named(schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the components without modules in their names, which two of one name have."""
+    names = {name: _OWN_NAMES.get(name) or name.rpartition(".")[2] for name in schemas}
+    assert len(set(names.values())) == len(names)
+    refs = {_REF.format(name=old): _REF.format(name=new) for old, new in names.items()}
+
+    def named(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: refs.get(v, v) if k == "$ref" else named(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        if isinstance(value, list):
+            return [named(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return value
+
+    return {
+        names[old]: named(schema) | ({"title": names[old]} if "title" in schema else {})
+        for old, schema in schemas.items()
     }
 
 

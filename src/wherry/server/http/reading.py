@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from functools import cache
 from typing import Any, Final, NoReturn, TypeVar, get_args, get_origin
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec import inspect
 from starlette.datastructures import Headers
 from starlette.types import Receive
 
@@ -31,6 +33,7 @@ _MOST_PARAMETERS: Final = 100
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _JUDGED_ELSEWHERE: Final = frozenset({"payload", "result"})
 _AT: Final = re.compile(r" - at `([^`]*)`$")
+_STEP: Final = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
 _NAMED: Final = re.compile(r"^Object (?:contains unknown|missing required) field `([^`]*)`")
 _PATTERN: Final = re.compile(r"^Expected `str` matching regex '(.*)'$", re.DOTALL)
 
@@ -133,7 +136,7 @@ def decode(data: bytes | msgspec.Raw, kind: type[T], *, at: str = "") -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
-        raise _unfit(str(error), at=at) from None
+        raise _unfit(str(error), at=at, kind=kind) from None
     except msgspec.DecodeError as error:
         # Its words are about bytes, so they hold nothing of the body.
         _refuse(str(error), field=at or None)
@@ -141,15 +144,43 @@ def decode(data: bytes | msgspec.Raw, kind: type[T], *, at: str = "") -> T:
         _refuse("the body is nested too deep", field=at or None)
 
 
-def _unfit(text: str, *, at: str) -> Refused:
+def _unfit(text: str, *, at: str, kind: type[msgspec.Struct]) -> Refused:
     found = _AT.search(text)
-    path = at + (found[1].removeprefix("$") if found else "")
+    inside = found[1].removeprefix("$") if found else ""
+    path = at + inside
     said = text[: found.start()] if found else text
     if named := _NAMED.search(said):
         path = f"{path}.{named[1]}"
     if pattern := _PATTERN.match(said):
         said = f"does not have the right form. {_FORMS.get(pattern[1], '')}".rstrip()
+    elif form := _form_at(_known(kind), _STEP.findall(inside)):
+        said = f"{said}. {form}"
     return Refused(400, "INVALID_REQUEST", said, field=path.removeprefix(".")[:200] or None)
+
+
+_known: Final = cache(inspect.type_info)
+
+
+def _form_at(kind: inspect.Type, steps: list[str]) -> str:
+    """Return, for people, what the text at a path has to be; nothing where it is to be no text."""
+    match kind:
+        case inspect.Metadata(extra_json_schema={"format": "date-time"}) if not steps:
+            return "A time, such as `2030-01-31T12:00:00Z`"
+        case inspect.Metadata(type=inner):
+            return _form_at(inner, steps)
+        case inspect.UnionType(types=kinds):
+            return next(filter(None, (_form_at(inner, steps) for inner in kinds)), "")
+        case inspect.StructType(fields=members) if steps:
+            found = next((m.type for m in members if f".{m.encode_name}" == steps[0]), None)
+            return "" if found is None else _form_at(found, steps[1:])
+        case inspect.ListType(item_type=inner) | inspect.DictType(value_type=inner) if steps:
+            return _form_at(inner, steps[1:])
+        case inspect.EnumType(cls=values) if not steps:
+            return f"There are {', '.join(str(one.value) for one in values)}"
+        case inspect.StrType(pattern=str(pattern)) if not steps:
+            return _FORMS.get(repr(pattern)[1:-1], "")
+        case _:
+            return ""
 
 
 def _refuse(detail: str, *, field: str | None = None) -> NoReturn:
@@ -226,7 +257,7 @@ def read_query(query: bytes, kind: type[T]) -> T:
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
-        raise _unfit(str(error), at="") from None
+        raise _unfit(str(error), at="", kind=kind) from None
 
 
 def _holds(part: type, kind: Any) -> bool:

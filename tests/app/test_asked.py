@@ -189,3 +189,10 @@ def test_a_handler_cannot_cancel_itself_through_its_context() -> None:
     from wherry.worker.context import Context
 
     assert not hasattr(Context, "cancel")
+
+
+def test_an_option_of_the_type_is_told_where_it_belongs() -> None:
+    app = wherry.App("postgresql://nowhere.invalid/x")
+
+    with pytest.raises(wherry.InvalidOption, match=r"belongs to the type, as in @app.task\(store"):
+        app.enqueue("x", {}, store_result=True)  # type: ignore[call-arg]

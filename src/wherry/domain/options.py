@@ -91,6 +91,10 @@ class TaskSpec:
     headers: dict[str, str]
 
 
+# What only `@app.task(...)` takes, besides these.
+_OF_TYPES = frozenset({"store_result", "isolation", "name"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """Everything that is said about a task, unchecked; the one place that has the defaults."""
@@ -181,6 +185,8 @@ def _said(given: Mapping[str, Any], *, known: frozenset[str], index: int | None)
     for name in given:
         if name not in known:
             reason = f"no such option here; there are {', '.join(sorted(known))}"
+            if name in _OF_TYPES:
+                reason = f"belongs to the type, as in @app.task({name}=...): {reason}"
             raise InvalidOption(name, given[name], reason, index=index)
     return {name: value for name, value in given.items() if value is not None}
 

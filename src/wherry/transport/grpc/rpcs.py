@@ -79,11 +79,18 @@ def rpc_of(command: Command[R], *, worker: str = "", instance: str = "") -> Rpc[
     made = _rpc_of(command, _Me(worker, instance), None)
     if made is None:
         raise ConfigError(
-            f"{type(command).__name__} cannot be asked of a server, which does its maintenance by"
-            " itself and leaves the rest to its operator: this needs the database's own DSN"
+            f"{_name_of(command)} is the server's own work, or its operator's: this needs the"
+            " database's own DSN"
         )
     # Each branch knows its own command's answer, which the type checkers cannot.
     return cast("Rpc[R]", made)
+
+
+def _name_of(command: object) -> str:
+    """Return what people know *command* by."""
+    kind = type(command)
+    part = kind.__module__.rpartition(".")[2]
+    return {"maintenance": "reap", "audit": "reap", "tokens": "token"}.get(part, kind.__name__)
 
 
 def _rpc_of(command: object, me: _Me, reason: str | None) -> Rpc[Any] | None:

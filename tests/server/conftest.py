@@ -7,9 +7,16 @@ from collections.abc import AsyncIterator
 import pytest
 
 import wherry
+from wherry.server import problems
 from wherry.server.desk import Desk
 from wherry.server.running import Running, running_service
 from wherry.server.service import Service
+
+
+@pytest.fixture(autouse=True)
+def _complaints_anew() -> None:
+    """What an earlier test logged holds back no line of this one."""
+    problems.complaints.forget()
 
 
 @pytest.fixture

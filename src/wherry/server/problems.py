@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Final
 
 import psycopg
@@ -53,6 +55,37 @@ _RETRY_SECONDS: Final[dict[str, float]] = {
 }
 
 
+# In an outage every call fails for the same reason: a line now and then says as much.
+_COMPLAIN_EVERY: Final = 5.0
+
+
+class Complaints:
+    """When to log of what fails for a reason that is not the call's own."""
+
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._complained_at: dict[str, float] = {}
+        self._left_out: dict[str, int] = {}
+
+    def left_out(self, reason: str) -> int | None:
+        """Return how many were not logged since the last that was; None: leave this out too."""
+        at = self._complained_at.get(reason)
+        if at is not None and self._clock() - at < _COMPLAIN_EVERY:
+            self._left_out[reason] = self._left_out.get(reason, 0) + 1
+            return None
+        self._complained_at[reason] = self._clock()
+        return self._left_out.pop(reason, 0)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._complained_at.clear()
+        self._left_out.clear()
+
+
+# Of the process, as its log is.
+complaints: Final = Complaints()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """One error as it goes over the wire; `id` names it in the server's log, if it is there."""
@@ -76,12 +109,13 @@ def problem_of(error: Exception, *, doing: str) -> Problem:
         (row[1:] for row in _TABLE if isinstance(error, row[0])), ("INTERNAL", "INTERNAL", 500)
     )
     id = None
-    if reason in _SAID:
+    if reason == "INTERNAL":
         id = uuid.uuid4().hex
-        if reason == "INTERNAL":
-            log.error("%s failed (%s)", doing, id, exc_info=without_rows(error))
-        else:
-            log.warning("%s failed (%s): %s", doing, id, error)
+        log.error("%s failed (%s)", doing, id, exc_info=without_rows(error))
+    elif reason in _SAID and (left_out := complaints.left_out(reason)) is not None:
+        id = uuid.uuid4().hex
+        more = f"; {left_out:,} more calls failed so since the last such line" if left_out else ""
+        log.warning("%s failed (%s): %s%s", doing, id, _logged(error), more)
     retry_seconds = _RETRY_SECONDS.get(reason)
     if isinstance(error, errors.LimitReached):
         retry_seconds = error.retry_seconds
@@ -95,6 +129,16 @@ def problem_of(error: Exception, *, doing: str) -> Problem:
         retry_seconds=retry_seconds,
         id=id,
     )
+
+
+def _logged(error: Exception) -> str:
+    """Return what an operator is told; the errors' own texts are for those who write an App."""
+    if isinstance(error, errors.PoolExhausted):
+        return (
+            f"no database connection became free in {error.waited.total_seconds():g} s: all"
+            f" {error.size} are in use; raise --pool-size"
+        )
+    return str(error)
 
 
 def _field_of(error: Exception) -> str | None:

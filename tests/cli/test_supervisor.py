@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from tests.cli.conftest import Running
 from tests.facts import wait_for
@@ -72,6 +73,18 @@ def test_so_many_processes_share_the_work_and_end_when_there_is_none(
 
     assert supervisor.end(seconds=40) == 0
     assert sorted(supervisor.out.split()[2::3], key=int) == [str(n) for n in range(40)]
+
+
+def test_the_arguments_of_the_workers_hold_no_dsn(
+    started: Start, sql: Sql, dsn: str, shop: str
+) -> None:
+    """SEC-06: every user of a machine can read the arguments of a program, `ps` shows them."""
+    started("worker", shop, "--dsn", make_conninfo(dsn, password="pa55word"), "--processes", "2")
+
+    for pid in both(sql):
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert b"--supervised-by" in arguments
+        assert b"pa55word" not in arguments
 
 
 def test_the_names_of_the_workers_are_numbered(

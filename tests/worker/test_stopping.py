@@ -170,9 +170,12 @@ async def test_a_plain_handler_learns_of_its_lost_lease_by_its_flag(
     assert [attempt.outcome for attempt in dead.history] == ["lost", "failed"]
 
 
-async def test_a_cancel_reaches_an_async_handler_within_a_beat(app: wherry.App) -> None:
-    """CAN-02."""
-    slots = Slots(app, 2)
+@pytest.mark.parametrize(("concurrency", "listen"), [(2, True), (1, False)])
+async def test_a_cancel_reaches_an_async_handler_within_a_beat(
+    app: wherry.App, concurrency: int, listen: bool
+) -> None:
+    """CAN-02: also where every slot is taken, and nobody is notified of anything."""
+    slots = Slots(app, concurrency)
     began = asyncio.Event()
 
     @app.task(name="hangs")
@@ -180,7 +183,7 @@ async def test_a_cancel_reaches_an_async_handler_within_a_beat(app: wherry.App) 
         began.set()
         await asyncio.sleep(HANGS)
 
-    async with at_work(app, concurrency=2, lease_for=3):
+    async with at_work(app, concurrency=concurrency, lease_for=3, listen=listen):
         id_ = (await app.aenqueue("hangs")).id
         await began.wait()
         answer = await app.acancel(id_)

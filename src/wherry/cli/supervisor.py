@@ -15,7 +15,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Literal
@@ -59,9 +59,17 @@ def final_code(code: int, *, stopping: bool) -> int:
 class Supervisor:
     """N worker processes under one roof."""
 
-    def __init__(self, arguments: Sequence[str], wanted: Run, *, processes: int) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        wanted: Run,
+        *,
+        processes: int,
+        environment: Mapping[str, str],
+    ) -> None:
         self._arguments = tuple(arguments)
         self._processes = processes
+        self._environment = os.environ | dict(environment)
         self._name = wanted.name
         self._until_empty = wanted.until_empty
         self._grace_seconds = wanted.shutdown_timeout.total_seconds() + _MERCY_SECONDS
@@ -126,6 +134,7 @@ class Supervisor:
             *name,
             *self._arguments,
             stdin=asyncio.subprocess.DEVNULL,
+            env=self._environment,
             pass_fds=(reading,),
         )
         self._alive[place] = process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# By which a supervisor tells its workers what was given as --dsn.
+_DSN_VARIABLE = "WHERRY_SUPERVISED_DSN"
 _SLOTS = DEFAULT_CONCURRENCY
 _LEASE = f"{DEFAULT_LEASE_FOR.total_seconds():g}s"
 _GRACE = f"{DEFAULT_SHUTDOWN_TIMEOUT.total_seconds():g}s"
@@ -135,6 +138,7 @@ def worker(
         listen=not no_listen,
     )
     if supervised_by is not None:
+        asked.dsn = os.environ.pop(_DSN_VARIABLE, asked.dsn)
         running.stop_with(supervised_by)
     if asked.owns_process:
         logs.keep_standard_streams()
@@ -145,7 +149,13 @@ def worker(
 
         logs.configure(verbosity=asked.verbosity, as_json=as_json, with_pid=True)
         arguments = _for_one(asked, app, wanted, log_format=log_format)
-        supervisor = Supervisor(arguments, wanted, processes=processes)
+        supervisor = Supervisor(
+            arguments,
+            wanted,
+            processes=processes,
+            # Not among the arguments, which every user of the machine can read.
+            environment={} if asked.dsn is None else {_DSN_VARIABLE: asked.dsn},
+        )
         click.get_current_context().exit(asyncio.run(supervisor.run()))
     loaded = load_app(app)
     supervised = supervised_by is not None
@@ -215,6 +225,5 @@ def _for_one(asked: Asked, app: str, wanted: running.Run, *, log_format: str) ->
         arguments += ("--queue", queue)
     arguments += ["--until-empty"] if wanted.until_empty else []
     arguments += [] if wanted.listen else ["--no-listen"]
-    arguments += [] if asked.dsn is None else ["--dsn", asked.dsn]
     arguments += [] if asked.schema is None else ["--schema", asked.schema]
     return [*arguments, "--", app]

@@ -10,6 +10,8 @@ import random
 from time import monotonic
 
 _COMPLAIN_EVERY = 60.0
+# What failed only after so long had got through before: that it ended is no sign of an outage.
+_GOT_THROUGH = 1.0
 
 
 class Patience:
@@ -25,8 +27,13 @@ class Patience:
         """It worked: the next pause is the first one again."""
         self._pause = self._first
 
-    def next_pause(self) -> float:
-        """Return how many seconds to wait this time."""
+    def next_pause(self, *, after: float = 0.0) -> float:
+        """Return how many seconds to wait this time; what failed had lasted *after* seconds.
+
+        A long poll that is cut, again and again, is asked for again at once.
+        """
+        if after >= _GOT_THROUGH:
+            self.reset()
         pause, self._pause = self._pause, min(self._pause * 2, self._longest)
         return pause * random.uniform(0.5, 1.0)
 

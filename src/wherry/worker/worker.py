@@ -193,6 +193,7 @@ class Worker:
     async def _intake(self) -> None:
         patience = Patience()
         while not self._stopping.is_set():
+            began_at = monotonic()
             try:
                 await self._take_some()
                 patience.reset()
@@ -202,7 +203,8 @@ class Worker:
                 advice = error.advice if isinstance(error, Unavailable) else None
                 if patience.may_complain(about=advice):
                     log.warning("waiting for %s: %s", self._source.place, error)
-                await self._until(self._stopping, seconds=patience.next_pause())
+                pause = patience.next_pause(after=monotonic() - began_at)
+                await self._until(self._stopping, seconds=pause)
         self._moved.set()
 
     async def _take_some(self) -> None:

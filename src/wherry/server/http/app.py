@@ -96,12 +96,16 @@ class HttpApp:
         began_at = monotonic()
         status = 0
 
+        named = {name for name, _ in scope["headers"]}
+        # By RFC 9112, 6.1: of a body that is framed in two ways others may see another end.
+        ends = {b"content-length", b"transfer-encoding"} <= named
+
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], *SECURITY_HEADERS]
-                if self.health.draining:
+                if ends or self.health.draining:
                     message["headers"].append((b"connection", b"close"))
             await send(message)
 

@@ -114,8 +114,15 @@ def test_a_task_is_asked_for_by_its_id_or_its_key() -> None:
     assert set(messages()["GetTaskRequest"].fields_by_name) == {"id", "key"}
 
 
+def test_a_task_of_a_batch_says_all_but_what_is_the_batchs_own() -> None:
+    alone = fields_of(task_bodies.EnqueueRequest)
+
+    assert alone - fields_of(task_bodies.BatchTask) == {"notify"}
+
+
 def test_no_body_is_without_a_message() -> None:
-    ours = {"Request", "Answer", "Struct", "ListTasksQuery", "NoQuery", "TaskKey"}
+    # In a batch a task is all of an EnqueueRequest but what is the batch's own.
+    ours = {"Request", "Answer", "Struct", "ListTasksQuery", "NoQuery", "TaskKey", "BatchTask"}
 
     assert set(structs()) - ours == set(messages()) - ASKED_OTHERWISE - {"TaskKey"}
 

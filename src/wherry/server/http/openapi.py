@@ -13,7 +13,7 @@ from wherry.server.http.fields import Id
 from wherry.server.http.lease_bodies import Outcome
 from wherry.server.http.operations import OPERATIONS, Operation
 from wherry.server.http.refusals import MEDIA_TYPE, ProblemDetails
-from wherry.server.http.task_bodies import EnqueueRequest
+from wherry.server.http.task_bodies import BatchTask
 
 _REF: Final = "#/components/schemas/{name}"
 _ALWAYS: Final = {
@@ -75,6 +75,7 @@ _RULES: Final[dict[str, dict[str, Any]]] = {
     "CancelTasksRequest": _states(State.QUEUED, State.LEASED),
     "RequeueTasksRequest": _states(*_ENDED),
     "PurgeTasksRequest": _states(*_ENDED),
+    "BatchTask": _not_both("delay", "run_after"),
     "EnqueueRequest": _not_both("delay", "run_after"),
     "RetryPolicy": _exactly_one("full_jitter", "additive", "fixed"),
     "Outcome": _exactly_one("complete", "fail", "cancel", "snooze", "release"),
@@ -100,7 +101,7 @@ def document() -> dict[str, Any]:
     bodies = [operation.asked for operation in OPERATIONS if operation.has_body]
     answers = [operation.answer for operation in OPERATIONS]
     # Those that are read by themselves, as items of a batch, stand in no other type.
-    kinds = list(dict.fromkeys([*bodies, *answers, EnqueueRequest, Outcome, ProblemDetails]))
+    kinds = list(dict.fromkeys([*bodies, *answers, BatchTask, Outcome, ProblemDetails]))
     _, schemas = msgspec.json.schema_components(kinds, ref_template=_REF)
     schemas = _plainly_named(schemas)
     for name, rule in _RULES.items():

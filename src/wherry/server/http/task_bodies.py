@@ -83,8 +83,8 @@ class RetryPolicy(Request, omit_defaults=True):
     fixed: Fixed | None = None
 
 
-class EnqueueRequest(Request):
-    """A task to store; of `delay` and `run_after` only one."""
+class BatchTask(Request):
+    """A task to store, among others; of `delay` and `run_after` only one."""
 
     type: Type
     queue: Annotated[Queue | None, Meta(description="`default` if not given.")] = None
@@ -107,12 +107,13 @@ class EnqueueRequest(Request):
     ] = None
     tags: Tags | None = None
     headers: Headers | None = None
+
+
+class EnqueueRequest(BatchTask):
+    """A task to store; of `delay` and `run_after` only one."""
+
     notify: Annotated[
-        bool | None,
-        Meta(
-            description="Whether an idle worker is woken; `true` if not given. In a batch it is the"
-            " batch's."
-        ),
+        bool | None, Meta(description="Whether an idle worker is woken; `true` if not given.")
     ] = None
 
 
@@ -131,9 +132,7 @@ class EnqueueBatchRequest(Request):
     """Tasks to store."""
 
     tasks: Annotated[
-        list[
-            Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/EnqueueRequest"})]
-        ],
+        list[Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/BatchTask"})]],
         Meta(max_length=BATCH_LIMIT, description="Each is read by itself: a bad one spoils none."),
     ]
     all_or_nothing: Annotated[

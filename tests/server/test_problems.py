@@ -60,3 +60,14 @@ def test_each_reason_is_complained_of_now_and_then_with_how_many_were_left_out()
     assert complaints.left_out("A") == 2
     now += 5.0
     assert complaints.left_out("A") == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "field"),
+    [("worker", "worker_id"), ("lease_for", "lease_duration"), ("limit", "page_size"),
+     ("after", "page_token"), ("priority", "priority")],
+)  # fmt: skip
+def test_a_field_has_the_name_that_it_has_on_the_wire(option: str, field: str) -> None:
+    problem = problem_of(errors.InvalidOption(option, None, "must be given"), doing="lease")
+
+    assert problem.field == field

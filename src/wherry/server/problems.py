@@ -55,6 +55,14 @@ _RETRY_SECONDS: Final[dict[str, float]] = {
 }
 
 
+# Both doors have other names for these than the library.
+_ON_THE_WIRE: Final = {
+    "worker": "worker_id",
+    "lease_for": "lease_duration",
+    "limit": "page_size",
+    "after": "page_token",
+}
+
 # In an outage every call fails for the same reason: a line now and then says as much.
 _COMPLAIN_EVERY: Final = 5.0
 
@@ -146,6 +154,6 @@ def _field_of(error: Exception) -> str | None:
         case errors.InvalidPayload(path=path):
             return path
         case errors.InvalidOption(option=option):
-            return option
+            return _ON_THE_WIRE.get(option, option)
         case _:
             return None

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import grpc
 
 from wherry.errors import WherryError
-from wherry.server.problems import problem_of
+from wherry.server.problems import Problem, problem_of
 from wherry.wire.status import DETAILS_KEY, facts_of, write_problem, write_status
 from wherry.wire.v1 import tasks_pb2
-
-# What the library calls otherwise than the wire does.
-_FIELDS: Final = {
-    "worker": "worker_id",
-    "lease_for": "lease_duration",
-    "limit": "page_size",
-    "after": "page_token",
-    "state": "states",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +25,11 @@ def refusal_of(error: Exception, *, doing: str) -> Refusal:
     """Return the end of a call that raised *error*; logs what is our fault."""
     problem = problem_of(error, doing=doing)
     code = grpc.StatusCode[problem.grpc_status]
-    field = problem.field
     status = write_status(
         code,
         reason=problem.reason,
         message=problem.detail,
-        field=None if field is None else _FIELDS.get(field, field),
+        field=_field_of(problem),
         retry_seconds=problem.retry_seconds,
         id=problem.id,
         # What is no fault of the caller's is nothing to them but its id.
@@ -52,4 +41,9 @@ def refusal_of(error: Exception, *, doing: str) -> Refusal:
 def problem_message(error: WherryError, *, doing: str) -> tasks_pb2.Problem:
     """Return what was wrong with one item of a batch."""
     problem = problem_of(error, doing=doing)
-    return write_problem(reason=problem.reason, message=problem.detail, field=problem.field)
+    return write_problem(reason=problem.reason, message=problem.detail, field=_field_of(problem))
+
+
+def _field_of(problem: Problem) -> str | None:
+    # Over HTTP it is a parameter that may stand more than once, here a list.
+    return "states" if problem.field == "state" else problem.field

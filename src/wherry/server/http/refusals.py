@@ -20,8 +20,6 @@ from wherry.server.problems import Problem
 MEDIA_TYPE: Final = "application/problem+json"
 # A text that came from outside and is repeated may be of any length.
 _LONGEST_DETAIL: Final = 1000
-# Options of the library that have another name in a body.
-_OUR_NAMES: Final = {"worker": "worker_id", "lease_for": "lease_duration"}
 
 
 class ProblemDetails(Answer):
@@ -86,7 +84,7 @@ def problem_body(problem: Problem) -> bytes:
         status=problem.http_status,
         detail=_short(problem.detail),
         reason=problem.reason,
-        field=given(_OUR_NAMES.get(problem.field or "", problem.field)),
+        field=given(problem.field),
         index=UNSET if problem.index is None else problem.index,
         id=given(problem.id),
         retry_after=write_seconds(problem.retry_seconds),

@@ -14,6 +14,7 @@ import pytest
 import trustme
 
 from tests.server.grpc.asking import becomes
+from tests.server.issuer import Issuer
 from wherry.errors import ConfigError
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.grpc import GrpcDoor, GrpcSettings
@@ -21,21 +22,6 @@ from wherry.server.service import Service
 from wherry.server.tls import TLSFiles
 from wherry.wire.v1 import operators_pb2
 from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub
-
-
-class Issuer:
-    """Writes certificates for localhost into files, each time by an authority of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.files = TLSFiles(certificate=folder / "cert.pem", key=folder / "key.pem")
-        self.ca = self.renew()
-
-    def renew(self) -> trustme.CA:
-        self.ca = trustme.CA()
-        issued = self.ca.issue_cert("localhost")
-        self.files.certificate.write_bytes(b"".join(c.bytes() for c in issued.cert_chain_pems))
-        self.files.key.write_bytes(issued.private_key_pem.bytes())
-        return self.ca
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
-"""Benchmarks: they predict first, and take the database and the side effects as the truth.
+"""What only we measure, beside `wherry bench`: the server's doors, and others' queues.
 
-Each module here is one measurement with `PREDICTION`, `options` and `measure`; `place` is where it
-is taken, `children` are the processes that take part, `marks` what handlers leave behind, `sheet`
-what is printed and kept.
+Each measurement has the form of those in `wherry.bench`, and is run by `./run bench NAME` as they
+are; RESULTS.md has the figures of all of them.
 """

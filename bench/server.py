@@ -6,13 +6,13 @@ transport, which is measured right beside it.
 
 from __future__ import annotations
 
-import argparse
 from os import getloadavg
 
 from bench import server_idle, server_latency, server_rates
-from bench.place import Place
-from bench.server_process import WAYS, Served
-from bench.sheet import Sheet
+from wherry.bench.options import Given, option
+from wherry.bench.place import Place
+from wherry.bench.server_process import WAYS, Served
+from wherry.bench.sheet import Sheet
 
 PREDICTION = (
     "batch enqueue 0.4 of direct over gRPC and 0.3 over HTTP, lease 100 + complete 100 0.5, one by"
@@ -27,6 +27,15 @@ IDLE = (
     ("200 polls, 20 queues", 200, 20, False),
     ("200 polls that beat", 200, 20, True),
 )
+OPTIONS = (
+    option("--parts", PARTS, "What of it", among=PARTS),
+    option("--seconds", 2.0, "Of each enqueue variant"),
+    option("--tasks", 20_000, "To lease or drain in a run"),
+    option("--idle-seconds", 20.0, "How long polls wait"),
+    option("--calls", 1000, "Complete beside idle polls"),
+    option("--rate", 50.0, "Tasks a second for latency"),
+    option("--rate-seconds", 10.0, "How long that lasts"),
+)
 _DIGITS = {
     **dict.fromkeys(("client us", "server us", "postgres us"), 1),
     **dict.fromkeys(("statements/s", "server CPU %", "postgres CPU %", "load"), 2),
@@ -35,18 +44,7 @@ _DIGITS = {
 }
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add this benchmark's options."""
-    parser.add_argument("--parts", type=_words, default=list(PARTS), help=",".join(PARTS))
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each enqueue variant")
-    parser.add_argument("--tasks", type=int, default=20_000, help="to lease or drain in a run")
-    parser.add_argument("--idle-seconds", type=float, default=20.0, help="how long polls wait")
-    parser.add_argument("--calls", type=int, default=1000, help="Complete beside idle polls")
-    parser.add_argument("--rate", type=float, default=50.0, help="tasks a second for latency")
-    parser.add_argument("--rate-seconds", type=float, default=10.0, help="how long that lasts")
-
-
-def measure(place: Place, given: argparse.Namespace) -> Sheet:
+def measure(place: Place, given: Given) -> Sheet:
     """Measure all parts, their variants interleaved."""
     sheet = Sheet("server", prediction=PREDICTION, machine=place.machine(), digits=_DIGITS)
     for _ in range(given.runs):
@@ -56,7 +54,7 @@ def measure(place: Place, given: argparse.Namespace) -> Sheet:
     return sheet
 
 
-def _rates(place: Place, sheet: Sheet, given: argparse.Namespace) -> None:
+def _rates(place: Place, sheet: Sheet, given: Given) -> None:
     for kind in server_rates.KINDS:
         for way in WAYS:
             with _fresh(place) as served:
@@ -77,7 +75,7 @@ def _rates(place: Place, sheet: Sheet, given: argparse.Namespace) -> None:
             _add(sheet, f"drain {settings} {way}", figures)
 
 
-def _idle(place: Place, sheet: Sheet, given: argparse.Namespace) -> None:
+def _idle(place: Place, sheet: Sheet, given: Given) -> None:
     for name, polls, queues, beating in IDLE:
         figures = server_idle.one_run(
             place, polls=polls, queues=queues, beating=beating,
@@ -86,7 +84,7 @@ def _idle(place: Place, sheet: Sheet, given: argparse.Namespace) -> None:
         _add(sheet, name, figures)
 
 
-def _latency(place: Place, sheet: Sheet, given: argparse.Namespace) -> None:
+def _latency(place: Place, sheet: Sheet, given: Given) -> None:
     for way, working in (("direct", "direct"), *((way, "gRPC") for way in WAYS)):
         figures = server_latency.one_run(
             place, way=way, working=working, rate=given.rate, seconds=given.rate_seconds
@@ -119,7 +117,3 @@ def _compare(sheet: Sheet) -> None:
                 )
                 share = with_polls / alone
                 sheet.say(f"{variant}: Complete's {p} is {share:.2f} of that without polls")
-
-
-def _words(text: str) -> list[str]:
-    return text.split(",")

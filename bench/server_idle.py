@@ -17,10 +17,12 @@ from typing import Any
 import grpc.aio
 
 import wherry
-from bench import drain, handlers
-from bench.children import Children, Ready
-from bench.place import SCHEMA, Place
-from bench.server_process import Served
+from wherry.bench import drain, handlers
+from wherry.bench.children import Children, Ready
+from wherry.bench.claims import SCHEMA
+from wherry.bench.errors import BenchmarkFailed
+from wherry.bench.place import Place
+from wherry.bench.server_process import Served
 from wherry.commands.leases import CompleteTasks
 from wherry.domain.lease import Reported
 from wherry.domain.outcome import Completed
@@ -103,7 +105,7 @@ def complete(ready: Ready, *, addresses: list[str], tasks: int) -> dict[str, Any
         leases += more
     once = {json.loads(lease.payload_text)["n"] for lease in leases}
     if once != set(range(tasks)):
-        raise SystemExit(f"lost or doubled: {len(once)} of {tasks} were leased")
+        raise BenchmarkFailed(f"lost or doubled: {len(once)} of {tasks} were leased")
     apps = [wherry.App(address, schema=SCHEMA) for address in addresses]
     took: list[list[float]] = [[] for _ in apps]
     ready()
@@ -114,7 +116,7 @@ def complete(ready: Ready, *, addresses: list[str], tasks: int) -> dict[str, Any
         [answer] = apps[turn].carry(CompleteTasks((Completed(lease, None),)))
         took[turn].append((perf_counter() - began) * 1000)
         if answer is not Reported.DONE:
-            raise SystemExit(f"a task was not done but {answer}")
+            raise BenchmarkFailed(f"a task was not done but {answer}")
     for each in (app, *apps):
         each.close()
     return {"took": took}
@@ -151,7 +153,7 @@ def one_run(
         line.stop()
         waited = line.result()
         if waited["leased"]:
-            raise SystemExit(f"idle polls were answered with {waited['leased']} tasks")
+            raise BenchmarkFailed(f"idle polls were answered with {waited['leased']} tasks")
     place.must_have_succeeded(calls)
     n = len(alone)
     return {

@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from time import monotonic, sleep, time
 
-from bench import worker
-from bench.children import Children
-from bench.marks import Marks
-from bench.place import Place
-from bench.server_process import Served, enqueuing
+from wherry.bench import worker
+from wherry.bench.children import Children
+from wherry.bench.marks import Marks
+from wherry.bench.place import Place
+from wherry.bench.server_process import Served, enqueuing
 
 _IDLE_AFTER_SECONDS = 3.0
 
@@ -28,7 +28,7 @@ def one_run(
     try:
         with Served(place.dsn) as served, Children() as children:
             children.start(
-                "bench.worker:work",
+                "wherry.bench.worker:work",
                 dsn=served.to(working, place.dsn),
                 marks=str(marks.path),
                 tasks=n,

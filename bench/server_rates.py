@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic, sleep
 from typing import Any
 
-from bench import drain, handlers
-from bench.children import Children, Ready
-from bench.marks import Marks
-from bench.place import Place
-from bench.server_process import Served, enqueuing
+from wherry.bench import drain, handlers
+from wherry.bench.children import Children, Ready
+from wherry.bench.errors import BenchmarkFailed
+from wherry.bench.marks import Marks
+from wherry.bench.place import Place
+from wherry.bench.server_process import Served, enqueuing
 from wherry.commands.leases import CompleteTasks
 from wherry.domain.lease import Reported
 from wherry.domain.outcome import Completed
@@ -74,7 +75,7 @@ def enqueue_run(
         "select count(*), count(distinct payload::jsonb ->> 'n') from {schema}.tasks"
     )
     if (found, distinct) != (result["in_all"], result["in_all"]):
-        raise SystemExit(f"{result['in_all']} enqueued, {found} are stored, {distinct} unlike")
+        raise BenchmarkFailed(f"{result['in_all']} enqueued, {found} are stored, {distinct} unlike")
     made = result["made"]
     return {
         "tasks/s": made / result["seconds"],
@@ -96,7 +97,7 @@ def consume(ready: Ready, *, address: str, tasks: int) -> dict[str, Any]:
             outcomes = tuple(Completed(lease, None) for lease in leases)
             answers = app.carry(CompleteTasks(outcomes))
             if set(answers) != {Reported.DONE}:
-                raise SystemExit(f"not all were done: {answers}")
+                raise BenchmarkFailed(f"not all were done: {answers}")
             seen.extend(json.loads(lease.payload_text)["n"] for lease in leases)
         return len(leases)
 
@@ -108,7 +109,7 @@ def consume(ready: Ready, *, address: str, tasks: int) -> dict[str, Any]:
     took = monotonic() - began
     app.close()
     if sorted(seen) != list(range(tasks)):
-        raise SystemExit(f"lost or doubled: {len(seen)} of {tasks} were leased")
+        raise BenchmarkFailed(f"lost or doubled: {len(seen)} of {tasks} were leased")
     return {"done": done, "seconds": took}
 
 
@@ -145,7 +146,7 @@ def drain_run(
     try:
         with Children() as children:
             child = children.start(
-                "bench.worker:work",
+                "wherry.bench.worker:work",
                 dsn=served.to(way, place.dsn), marks=str(marks.path), tasks=tasks, process=0,
                 until_empty=True, **drain.SETTINGS[settings],
             )  # fmt: skip
@@ -155,7 +156,7 @@ def drain_run(
             give_up_at = monotonic() + 60 + tasks / 300
             while marks.entered() < tasks:
                 if monotonic() > give_up_at:
-                    raise SystemExit(f"{marks.entered()} of {tasks} tasks ran: this takes too long")
+                    raise BenchmarkFailed(f"{marks.entered()} of {tasks} tasks ran in time")
                 sleep(0.005)
             ended = place.wait_until_drained()
             result = child.result()

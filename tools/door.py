@@ -32,8 +32,8 @@ then a tenth of a second.
                  and say what was not run and why
   check [NAMES]  run the checks: {checks}
   check --fix    format, sort imports and write the generated files first
-  bench NAME     predict, run and measure, against $WHERRY_DSN if it is set, else an embedded
-                 PostgreSQL (./run bench --help lists the names; bench/RESULTS.md has figures)
+  bench NAME     `wherry bench`, and what only we measure: predict, run and measure, on an
+                 embedded PostgreSQL unless a database is named (bench/RESULTS.md has figures)
   proto [--check | --contract | --release]
                  write the wire code from proto/, or see that it is current; see that the
                  contract breaks no client of the released one; make it the released one

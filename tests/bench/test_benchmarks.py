@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import math
@@ -10,13 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import thread_time_ns
 
+import click
 import pytest
 
-from bench import drain, enqueue, handlers, limit
-from bench.__main__ import BENCHMARKS
-from bench.marks import Marks
-from bench.place import Place
-from bench.sheet import Sheet
+from bench.__main__ import ALL
+from wherry.bench import drain, enqueue, handlers, limit
+from wherry.bench.errors import BenchmarkFailed
+from wherry.bench.marks import Marks
+from wherry.bench.place import Place
+from wherry.bench.sheet import Sheet
 
 
 @pytest.fixture
@@ -33,14 +34,13 @@ def marks() -> Iterator[Marks]:
     made.remove()
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", ALL)
 def test_each_benchmark_predicts_and_has_defaults_for_its_options(name: str) -> None:
-    module = importlib.import_module(f"bench.{name}")
-    parser = argparse.ArgumentParser()
-    module.options(parser)
+    module = importlib.import_module(ALL[name].module)
 
-    given = vars(parser.parse_args([]))
+    given = click.Command(name, params=list(module.OPTIONS)).make_context(name, []).params
 
+    assert given
     assert None not in given.values()
     assert module.PREDICTION
 
@@ -77,7 +77,7 @@ def test_a_lost_task_stops_the_benchmark(place: Place) -> None:
     drain.fill(place, 3)
     place.query("delete from {schema}.live")
 
-    with pytest.raises(SystemExit, match="lost or doubled"):
+    with pytest.raises(BenchmarkFailed, match="lost or doubled"):
         place.must_have_succeeded(3)
 
 
@@ -85,7 +85,7 @@ def test_a_task_that_is_left_stops_the_benchmark(place: Place) -> None:
     place.renew()
     drain.fill(place, 1)
 
-    with pytest.raises(SystemExit, match="not drained within 0.05 s"):
+    with pytest.raises(BenchmarkFailed, match="not drained within 0.05 s"):
         place.wait_until_drained(within_seconds=0.05)
 
 
@@ -93,7 +93,7 @@ def test_a_task_that_ran_twice_is_noticed(marks: Marks) -> None:
     for task in (0, 1, 1):
         marks.hit(task)
 
-    with pytest.raises(SystemExit, match="1 of them ran once, 3 handler runs"):
+    with pytest.raises(BenchmarkFailed, match="1 of them ran once, 3 handler runs"):
         marks.must_be_once(2)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from bench import server_idle, server_latency, server_rates
-from bench.place import Place
-from bench.server_process import WAYS, Served
+from wherry.bench.errors import BenchmarkFailed
+from wherry.bench.place import Place
+from wherry.bench.server_process import WAYS, Served
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_idle_polls_take_nothing_and_calls_beside_them_are_timed_apart(
 
 def test_a_server_that_cannot_start_stops_the_benchmark_with_its_own_words(place: Place) -> None:
     with (
-        pytest.raises(SystemExit, match=r"(?s)did not start.*wherry_nowhere"),
+        pytest.raises(BenchmarkFailed, match=r"(?s)did not start.*wherry_nowhere"),
         Served(place.dsn, schema="wherry_nowhere"),
     ):
         pass

@@ -14,10 +14,12 @@ import click
 import pytest
 
 from wherry.cli import entry, main
+from wherry.cli.bench import bench
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "cli.md").read_text()
 # Explained once, for all verbs.
+OF_EVERY_BENCHMARK = ("--runs", "--json", "--dsn", "--yes")
 COMMON = ("--dsn", "--schema", "--json", "-v", "-q")
 
 
@@ -31,8 +33,12 @@ def verbs(group: click.Group = main, path: str = "wherry") -> Iterator[tuple[str
 
 
 def options(command: click.Command) -> list[click.Option]:
+    # Those of a benchmark are not there before they are asked for.
+    params = command.get_params(click.Context(command))
     return [
-        param for param in command.params if isinstance(param, click.Option) and not param.hidden
+        param
+        for param in params
+        if isinstance(param, click.Option) and not param.hidden and "--help" not in param.opts
     ]
 
 
@@ -47,6 +53,9 @@ def shown(option: click.Option) -> str:
 
 def expected_section(command: click.Command) -> str:
     """Return the rows of the verb's table, and the line of what it has in common with others."""
+    if command in bench.commands.values():
+        own = [option for option in options(command) if option.opts[0] not in OF_EVERY_BENCHMARK]
+        return "\n".join(f"| `{shown(option)}` | {option.help} |" for option in own)
     rows = [
         # A bar inside a cell would end it.
         f"| `{shown(option).replace('|', chr(92) + '|')}` | {option.help} |"
@@ -74,6 +83,15 @@ def test_the_page_says_what_a_verb_can_be_told(path: str, command: click.Command
 
     wanted = expected_section(command).splitlines()
     assert [line for line in wanted if line not in section.splitlines()] == [], "\n".join(wanted)
+
+
+def test_the_page_says_once_what_every_benchmark_can_be_told() -> None:
+    part = PAGE.partition("\n## Benchmarks\n")[2].partition("\n### ")[0]
+
+    said = [name for command in bench.commands.values() for name in map(shown, options(command))]
+    of_all = {name for name in said if said.count(name) == len(bench.commands)}
+    assert {name.split()[0] for name in of_all} == set(OF_EVERY_BENCHMARK)
+    assert [name for name in of_all if f"| `{name}` |" not in part] == []
 
 
 def test_the_page_has_no_verb_that_is_not_there() -> None:

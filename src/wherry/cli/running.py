@@ -6,7 +6,6 @@ has said what it left behind, the process goes, whoever is still running in it.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -26,9 +25,6 @@ log = logging.getLogger("wherry.worker")
 
 # How long what was registered for the exit may take.
 _EXIT_SECONDS = 5.0
-# So many more objects than before before the youngest are searched for garbage, in place of 700: a
-# lease of a thousand tasks is several times that by itself, and almost nothing of it is garbage.
-_FEWEST_TO_SEARCH = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,24 +44,13 @@ class Run:
 
 def run(app: App, wanted: Run) -> Summary:
     """Run a worker in an event loop of its own until it has ended."""
+    from wherry.worker.garbage import collect_rarely
+
     collect_rarely()
     summary = _work(app, wanted) if wanted.beside is None else _work_beside(app, wanted)
     if not summary.abandoned:
         app.close()
     return summary
-
-
-def collect_rarely() -> None:
-    """Spend less on the collection of garbage; for a process that is nobody's but a worker's.
-
-    What there is by now stays, and is not searched again. An App whose modules set a threshold of
-    their own, or turned collection off, keeps it.
-    """
-    youngest, *others = gc.get_threshold()
-    if gc.isenabled() and 0 < youngest < _FEWEST_TO_SEARCH:
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_FEWEST_TO_SEARCH, *others)
 
 
 def _work(app: App, wanted: Run) -> Summary:

@@ -6,6 +6,7 @@ import click
 
 from wherry import __version__
 from wherry.cli.audit import audit
+from wherry.cli.bench import bench
 from wherry.cli.dead import dead
 from wherry.cli.enqueue import enqueue
 from wherry.cli.entry import Door
@@ -25,5 +26,8 @@ def main() -> None:
     """Work with a Wherry task queue in PostgreSQL."""
 
 
-for verb in (up, worker, server, migrate, enqueue, tasks, dead, queues, workers, token, audit):
+_RUN = (up, worker, server, migrate, bench)
+_LOOK = (enqueue, tasks, dead, queues, workers, token, audit)
+
+for verb in (*_RUN, *_LOOK):
     main.add_command(verb)

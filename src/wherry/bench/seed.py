@@ -10,16 +10,16 @@ Three loads:
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
 from time import monotonic, sleep
 
-from bench import handlers, worker
-from bench.children import Children
-from bench.marks import Marks
-from bench.place import Place
-from bench.sheet import Sheet
+from wherry.bench import handlers, worker
+from wherry.bench.children import Children
+from wherry.bench.marks import Marks
+from wherry.bench.options import Given, option
+from wherry.bench.place import Place
+from wherry.bench.sheet import Sheet
 
 SLOTS = 20
 SHORTEST, LONGEST = 0.050, 0.200
@@ -29,6 +29,7 @@ PREDICTION = (
     f"{SLOTS} slots / {(SHORTEST + LONGEST) / 2:.3f} s = {IDEAL:.0f} tasks/s; at least 0.98 of"
     " it, of the burst too; at the edge half of the tasks start within 20 ms; nothing lost"
 )
+OPTIONS = (option("--seconds", 10.0, "How long each load lasts"),)
 
 
 def times(n: int, seed: int) -> list[float]:
@@ -86,12 +87,7 @@ def one_run(place: Place, load: str, *, n: int, seed: int) -> dict[str, float]:
     return figures
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add this benchmark's options."""
-    parser.add_argument("--seconds", type=float, default=10.0, help="how long each load lasts")
-
-
-def measure(place: Place, given: argparse.Namespace) -> Sheet:
+def measure(place: Place, given: Given) -> Sheet:
     """Measure the three loads, interleaved."""
     sheet = Sheet(
         "seed",

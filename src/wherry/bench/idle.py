@@ -7,17 +7,18 @@ be measured: starting and ending cancel out.
 
 from __future__ import annotations
 
-import argparse
 from time import sleep
 
-from bench import worker
-from bench.children import Children
-from bench.marks import Marks
-from bench.place import Place
-from bench.sheet import Sheet
+from wherry.bench import worker
+from wherry.bench.children import Children
+from wherry.bench.marks import Marks
+from wherry.bench.options import Given, option
+from wherry.bench.place import Place
+from wherry.bench.sheet import Sheet
 
 SETTLING_SECONDS = 5.0
 PREDICTION = "at most one statement a second listening, two to three polling"
+OPTIONS = (option("--seconds", 30.0, "How long it idles"),)
 
 
 def _counted(place: Place, *, seconds: float, listen: bool) -> tuple[float, float, float]:
@@ -53,12 +54,7 @@ def one_run(place: Place, *, seconds: float, listen: bool) -> dict[str, float]:
     }
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add this benchmark's options."""
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long it idles")
-
-
-def measure(place: Place, given: argparse.Namespace) -> Sheet:
+def measure(place: Place, given: Given) -> Sheet:
     """Measure both kinds of waiting, interleaved."""
     columns = ("statements/s", "server CPU %", "client CPU %")
     sheet = Sheet(

@@ -6,9 +6,9 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
@@ -100,7 +100,7 @@ class Sheet:
             }
             for variant in self.variants
         }
-        whole = {
+        whole: dict[str, _Value] = {
             "benchmark": self.name,
             "machine": self.machine,
             "prediction": self.prediction,
@@ -126,10 +126,13 @@ def _machine(machine: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in machine.items())
 
 
-def _plain(value: Any) -> Any:
+_Value: TypeAlias = "Mapping[str, _Value] | Sequence[_Value] | str | float | None"
+
+
+def _plain(value: _Value) -> _Value:
     """The same without nan, which JSON has no word for."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value

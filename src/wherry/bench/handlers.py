@@ -6,8 +6,8 @@ import asyncio
 from time import perf_counter_ns, thread_time_ns
 
 import wherry
-from bench.marks import Marks
-from bench.place import SCHEMA
+from wherry.bench.claims import SCHEMA
+from wherry.bench.marks import Marks
 
 QUEUE = "bench"
 BURNT_NS = 100_000

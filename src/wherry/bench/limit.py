@@ -14,7 +14,6 @@ the same run, they can be compared. All with synchronous_commit on, a payload of
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
 from time import perf_counter, process_time
@@ -22,8 +21,9 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from bench.place import Place
-from bench.sheet import Sheet
+from wherry.bench.options import Given, option
+from wherry.bench.place import Place
+from wherry.bench.sheet import Sheet
 
 BATCH = 1000
 PREDICTION = (
@@ -31,7 +31,6 @@ PREDICTION = (
     " as lease, copy 250,000 to 400,000, insert 5,000 to 8,000"
 )
 _MAKE = """
-drop schema if exists wherry_bench_limit cascade;
 create schema wherry_bench_limit;
 set search_path = wherry_bench_limit;
 create table task (
@@ -81,6 +80,7 @@ PAYLOADS = [
     for i in range(BATCH)
 ]
 _LINES = "".join(f"default\t{text}\n" for text in PAYLOADS)
+OPTIONS = (option("--tasks", 50_000, "Tasks a run"),)
 
 
 def _copy(cursor: psycopg.Cursor[Any], into: LiteralString) -> None:
@@ -160,6 +160,7 @@ def take(place: Place, sheet: Sheet, names: list[str], *, tasks: int) -> None:
 
 def once(place: Place, name: str, *, tasks: int) -> dict[str, float]:
     """Measure one anchor; tasks a second, and CPU per task in us at both ends."""
+    place.claims.clear("wherry_bench_limit")
     with psycopg.connect(place.dsn, autocommit=True, prepare_threshold=1) as connection:
         connection.execute(_MAKE, prepare=False)
         # Its statistics know nothing yet: without this a lease sorts all that is ready.
@@ -185,12 +186,7 @@ def once(place: Place, name: str, *, tasks: int) -> dict[str, float]:
     }
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add this benchmark's options."""
-    parser.add_argument("--tasks", type=int, default=50_000, help="tasks a run")
-
-
-def measure(place: Place, given: argparse.Namespace) -> Sheet:
+def measure(place: Place, given: Given) -> Sheet:
     """Measure all anchors, interleaved."""
     sheet = Sheet(
         "limit",

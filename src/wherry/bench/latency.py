@@ -7,17 +7,17 @@ before it commits, as an application would: its waits are counted from the commi
 
 from __future__ import annotations
 
-import argparse
 from datetime import UTC, datetime
 from time import monotonic, sleep, time
 
 import psycopg
 
-from bench import handlers, worker
-from bench.children import Children
-from bench.marks import Marks
-from bench.place import Place
-from bench.sheet import Sheet
+from wherry.bench import handlers, worker
+from wherry.bench.children import Children
+from wherry.bench.marks import Marks
+from wherry.bench.options import Given, option
+from wherry.bench.place import Place
+from wherry.bench.sheet import Sheet
 
 OPEN_SECONDS = 0.010
 # For so many times what was asked for it may go on.
@@ -25,6 +25,10 @@ LATE = 1.5
 PREDICTION = (
     "at 50/s p50 under 3 ms and p99 under 15 ms to the start, two ms more to the end; 500/s alike;"
     " with a transaction around each enqueue the same from its commit on"
+)
+OPTIONS = (
+    option("--seconds", 10.0, "How long each rate lasts"),
+    option("--rates", (50.0, 500.0), "Tasks a second, one after the other"),
 )
 
 
@@ -83,13 +87,7 @@ def one_run(place: Place, *, rate: float, seconds: float, in_transaction: bool) 
     }
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add this benchmark's options."""
-    parser.add_argument("--seconds", type=float, default=10.0, help="how long each rate lasts")
-    parser.add_argument("--rates", type=_numbers, default=[50.0, 500.0], help="such as 50,500")
-
-
-def measure(place: Place, given: argparse.Namespace) -> Sheet:
+def measure(place: Place, given: Given) -> Sheet:
     """Measure all rates, interleaved; the transaction at the first rate only."""
     columns = ["commit p50", "start p50", "start p95", "start p99", "done p50", "done p99"]
     sheet = Sheet(
@@ -111,7 +109,3 @@ def measure(place: Place, given: argparse.Namespace) -> Sheet:
 
 def _seconds(at: datetime) -> float:
     return at.astimezone(UTC).timestamp()
-
-
-def _numbers(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]

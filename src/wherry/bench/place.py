@@ -1,13 +1,14 @@
 """The database of a benchmark, and the meters on it: commits, WAL, CPU of the server.
 
 Every measured run gets a schema made anew, so that no run pays for the dead rows of the one before.
-The server is $WHERRY_DSN's, or an embedded one of the benchmarks' own with default settings: fsync
-and synchronous_commit are on.
+What this role or this machine cannot tell (full-page images, CPU of the server) is nan, and
+`blind_to` says why.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -18,12 +19,12 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
-from wherry import embedded
-from wherry.config import DSN_VARIABLE
+from wherry.bench.claims import SCHEMA, Claims
+from wherry.bench.errors import BenchmarkFailed
 from wherry.migrations import migrate
 
-SCHEMA = "wherry_bench"
 TICKS = os.sysconf("SC_CLK_TCK")
+_HERE = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Spent:
-    """What was spent between two readings. CPU is nan where /proc does not show the server."""
+    """What was spent between two readings; nan is what cannot be told here."""
 
     seconds: float
     commits: int
@@ -48,18 +49,16 @@ class Spent:
 
 
 class Place:
-    """A server to measure on."""
+    """A server to measure on. *is_ours*: it is nobody's but the benchmarks'."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, *, is_ours: bool = False) -> None:
         self.dsn = dsn
         self.connection = psycopg.connect(
             dsn, autocommit=True, application_name="wherry bench", prepare_threshold=None
         )
+        self.claims = Claims(dsn, self.connection, is_ours=is_ours)
         self._postmaster = _postmaster(self.connection)
-        self._has_walinspect = False
-        with contextlib.suppress(psycopg.Error):
-            self.connection.execute("create extension if not exists pg_walinspect")
-            self._has_walinspect = True
+        self._inspects_wal = self._may_inspect_wal()
 
     def query(self, text: LiteralString, *values: object) -> list[tuple[Any, ...]]:
         """Run a statement, `{schema}` being the run's, and return its rows, if it has any."""
@@ -69,8 +68,7 @@ class Place:
 
     def renew(self, schema: str = SCHEMA) -> None:
         """Make the schema anew, and let the server write down what it owes from before."""
-        drop = sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(schema))
-        self.connection.execute(drop)
+        self.claims.clear(schema)
         migrate(self.dsn, schema=schema)
         # Only whoever may: a managed server checkpoints when it wants to.
         with contextlib.suppress(psycopg.Error):
@@ -89,16 +87,7 @@ class Place:
     def spent(self, before: Reading) -> Spent:
         """What was spent since *before*. Commits of sessions that go on may be a second late."""
         now = self.read()
-        full_pages = float("nan")
-        if self._has_walinspect:
-            with contextlib.suppress(psycopg.Error):
-                [[found]] = self.query(
-                    "select coalesce(sum(fpi_size), 0) from pg_get_wal_stats("
-                    "'0/0'::pg_lsn + %s::numeric, '0/0'::pg_lsn + %s::numeric)",
-                    before.wal,
-                    now.wal,
-                )
-                full_pages = float(found)
+        full_pages = self._full_pages(before.wal, now.wal)
         return Spent(
             now.at - before.at,
             now.commits - before.commits,
@@ -107,16 +96,67 @@ class Place:
             now.server_cpu - before.server_cpu,
         )
 
+    def blind_to(self) -> list[str]:
+        """What cannot be measured here, each as a sentence that says why."""
+        sentences: list[str] = []
+        if self._postmaster is None:
+            sentences.append(
+                "no CPU of the server: /proc tells it only of a server on this very machine"
+            )
+        if not self._inspects_wal:
+            sentences.append(
+                "no bytes of WAL: only pg_walinspect (PostgreSQL 15, its contrib, and a superuser)"
+                " tells full-page images from the rest"
+            )
+        return sentences
+
+    def _full_pages(self, before: int, now: int) -> float:
+        """Bytes of full-page images between two positions in the WAL; nan where nobody tells."""
+        if not self._inspects_wal:
+            return math.nan
+        if before == now:
+            return 0.0
+        try:
+            with self._walinspect():
+                [[found]] = self.query(
+                    "select coalesce(sum(fpi_size), 0) from pg_get_wal_stats("
+                    "'0/0'::pg_lsn + %s::numeric, '0/0'::pg_lsn + %s::numeric)",
+                    before,
+                    now,
+                )
+        except psycopg.Error:
+            # So much was written that the server has removed the beginning.
+            return math.nan
+        return float(found)
+
+    def _may_inspect_wal(self) -> bool:
+        try:
+            with self._walinspect():
+                [[may]] = self.query(
+                    "select has_function_privilege('pg_get_wal_stats(pg_lsn, pg_lsn, boolean)',"
+                    " 'execute')"
+                )
+        except psycopg.Error:
+            return False
+        return bool(may)
+
+    @contextlib.contextmanager
+    def _walinspect(self) -> Generator[None]:
+        # Rolled back: an extension must not stay in somebody's database.
+        with self.connection.transaction(force_rollback=True):
+            self.query("create extension if not exists pg_walinspect")
+            yield
+
     def server_cpu(self) -> float:
         """CPU seconds of the server so far, of the processes that have ended too."""
         if self._postmaster is None:
-            return float("nan")
+            return math.nan
         try:
             folder = Path(f"/proc/{self._postmaster}")
             ticks = sum(_times(self._postmaster))
             children = (folder / "task" / str(self._postmaster) / "children").read_text().split()
         except OSError:
-            return float("nan")
+            return math.nan
         for child in children:
             with contextlib.suppress(OSError):
                 ticks += sum(_times(int(child))[:2])
@@ -128,11 +168,11 @@ class Place:
         return not left
 
     def wait_until_drained(self, *, within_seconds: float = 120.0) -> float:
-        """Return when nothing is left, as a monotonic time; SystemExit if it takes too long."""
+        """Return the monotonic time when nothing is left; BenchmarkFailed if it takes too long."""
         give_up_at = monotonic() + within_seconds
         while not self.is_drained():
             if monotonic() > give_up_at:
-                raise SystemExit(f"not drained within {within_seconds:g} s")
+                raise BenchmarkFailed(f"not drained within {within_seconds:g} s")
             sleep(0.005)
         return monotonic()
 
@@ -144,7 +184,7 @@ class Place:
         """Stop the benchmark with a sentence unless the database holds so many successes."""
         found = self.finished()
         if found != ({"succeeded": tasks} if tasks else {}) or not self.is_drained():
-            raise SystemExit(f"lost or doubled: of {tasks} tasks the database says {found}")
+            raise BenchmarkFailed(f"lost or doubled: of {tasks} tasks the database says {found}")
 
     def machine(self) -> dict[str, Any]:
         """What the figures were taken on."""
@@ -156,36 +196,33 @@ class Place:
             "postgresql": version,
             "fsync": fsync,
             "synchronous_commit": sync,
-            "cores": len(os.sched_getaffinity(0)),
+            "cores": _cores(),
             "load": round(os.getloadavg()[0], 2),
         }
 
 
-@contextlib.contextmanager
-def found() -> Generator[Place]:
-    """Give the place to measure at: $WHERRY_DSN, or an embedded server of the benchmarks' own."""
-    given = os.environ.get(DSN_VARIABLE, "")
-    home = embedded.default_home().with_name("bench") if not given else embedded.parse(given)
-    with contextlib.ExitStack() as stack:
-        if home is not None:
-            given = stack.enter_context(embedded.acquire(home)).dsn
-        place = Place(given)
-        stack.callback(place.connection.close)
-        yield place
-
-
 def _postmaster(connection: psycopg.Connection[Any]) -> int | None:
     """Return the process that all of the server's are children of, if it runs on this machine."""
-    if not connection.info.host.startswith("/"):
+    if not (connection.info.host.startswith("/") or connection.info.host in _HERE):
         return None
     row = connection.execute("select pg_backend_pid()").fetchone()
     try:
         assert row is not None
         stat = Path(f"/proc/{row[0]}/stat").read_text()
+        title = Path(f"/proc/{row[0]}/cmdline").read_text()
     except OSError:
         return None
+    # With a port that leads into a container the number may be some other process's, also another
+    # server's; the title of ours has the database in it.
     name, rest = stat.split("(", 1)[1].rsplit(")", 1)
-    return int(rest.split()[1]) if name.startswith("postgres") else None
+    is_it = name.startswith("postgres") and f" {connection.info.dbname} " in title
+    return int(rest.split()[1]) if is_it else None
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _times(pid: int) -> list[int]:

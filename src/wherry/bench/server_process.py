@@ -13,9 +13,11 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Self
 
-from bench import handlers
-from bench.children import ROOT
-from bench.place import SCHEMA, TICKS
+from wherry.bench import handlers
+from wherry.bench.claims import SCHEMA
+from wherry.bench.errors import BenchmarkFailed
+from wherry.bench.place import TICKS
+from wherry.config import DSN_VARIABLE
 
 WAYS = ("direct", "gRPC", "HTTP")
 _STARTS_WITHIN_SECONDS = 30.0
@@ -27,7 +29,7 @@ class Served:
 
     def __init__(self, dsn: str, *, schema: str = SCHEMA) -> None:
         self._said = tempfile.NamedTemporaryFile("w+")  # noqa: SIM115 - closed in `__exit__`
-        command = [sys.executable, "-m", "wherry", "server", "--dsn", dsn, "--schema", schema]
+        command = [sys.executable, "-P", "-m", "wherry", "server", "--schema", schema]
         # Such as a profiler, which then wraps the server only.
         under = os.environ.get("WHERRY_BENCH_SERVER_UNDER", "").split()
         self._process = subprocess.Popen(
@@ -35,7 +37,8 @@ class Served:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._said,
-            cwd=ROOT,
+            # Not among the arguments, which every user of the machine can read.
+            env={**os.environ, DSN_VARIABLE: dsn},
             start_new_session=True,
         )
         self.grpc, self.http = "", ""
@@ -45,7 +48,7 @@ class Served:
         try:
             while not self.http:
                 if self._process.poll() is not None or monotonic() > give_up_at:
-                    raise SystemExit(f"the server did not start:\n{self.told()}")
+                    raise BenchmarkFailed(f"the server did not start:\n{self.told()}")
                 sleep(0.02)
                 self.grpc, self.http = self._address(_GRPC), self._address(_HTTP)
             self.grpc = f"grpc://{self.grpc}"
@@ -98,13 +101,13 @@ class Http:
         self._connection = HTTPConnection(address.removeprefix("http://"), timeout=60)
 
     def post(self, path: str, body: Any) -> Any:
-        """Post *body* and return the answer; SystemExit for a refusal."""
+        """Post *body* and return the answer; BenchmarkFailed for a refusal."""
         headers = {"Content-Type": "application/json"}
         self._connection.request("POST", f"/api/v1{path}", json.dumps(body), headers)
         response = self._connection.getresponse()
         answer = json.loads(response.read())
         if response.status >= 300:
-            raise SystemExit(f"HTTP answered {response.status}: {answer}")
+            raise BenchmarkFailed(f"HTTP answered {response.status}: {answer}")
         return answer
 
     def close(self) -> None:
@@ -133,7 +136,7 @@ def enqueuing(way: str, address: str, *, batch: bool) -> tuple[Enqueue, Callable
     def post_many(numbers: Sequence[int]) -> None:
         answer = http.post("/tasks:batch", {"tasks": [_body(n) for n in numbers]})
         if any("problem" in result for result in answer["results"]):
-            raise SystemExit(f"HTTP refused a task: {answer}")
+            raise BenchmarkFailed(f"HTTP refused a task: {answer}")
 
     def post_one(numbers: Sequence[int]) -> None:
         for n in numbers:

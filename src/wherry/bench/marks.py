@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 from time import monotonic
 
+from wherry.bench.errors import BenchmarkFailed
+
 PROCESSES = 64
 MEMORY = Path("/dev/shm")
 
@@ -68,7 +70,7 @@ class Marks:
     def must_be_once(self, tasks: int) -> None:
         """Stop the benchmark with a sentence unless so many ran, each once."""
         if self.once() != tasks or self.entered() != tasks:
-            raise SystemExit(
+            raise BenchmarkFailed(
                 f"lost or doubled: {tasks} asked, {self.once()} of them ran once,"
                 f" {self.entered()} handler runs in all"
             )

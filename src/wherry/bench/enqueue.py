@@ -10,7 +10,6 @@ end), `worked` and `worked silent` beside a worker that takes what comes.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
@@ -18,11 +17,13 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from bench import handlers, limit, worker
-from bench.children import Children, Ready
-from bench.marks import Marks
-from bench.place import Place
-from bench.sheet import Sheet
+from wherry.bench import handlers, limit, worker
+from wherry.bench.children import Children, Ready
+from wherry.bench.errors import BenchmarkFailed
+from wherry.bench.marks import Marks
+from wherry.bench.options import Given, option
+from wherry.bench.place import Place
+from wherry.bench.sheet import Sheet
 
 BATCH = 1000
 PREDICTION = (
@@ -34,7 +35,6 @@ PREDICTION = (
 TWINS = {"one": "bare one", "many": "bare copy", "tx": "bare tx"}
 WAKES = ("silent", "waited", "worked silent", "worked")
 _MAKE = """
-drop schema if exists wherry_bench_bare cascade;
 create schema wherry_bench_bare;
 create table wherry_bench_bare.task (
     id bigint generated always as identity primary key, queue text not null, state smallint not null default 0,
@@ -50,6 +50,10 @@ insert into {schema}.waiting (queue, instance, expires_at)
 values (%s, gen_random_uuid(), clock_timestamp() + interval '1 hour')
 """
 Once = Callable[[int], int]
+OPTIONS = (
+    option("--seconds", 2.0, "How long each variant runs"),
+    option("--committers", (1, 8, 16), "How many processes commit, one after the other"),
+)
 
 
 def produce(ready: Ready, *, dsn: str, kind: str, seconds: float, first: int) -> dict[str, Any]:
@@ -124,6 +128,7 @@ def one_run(
 ) -> dict[str, float]:
     """Let so many processes commit for *seconds*, and count what is stored."""
     place.renew()
+    place.claims.clear("wherry_bench_bare")
     place.query(_MAKE)
     if waiting:
         place.query(_WAIT, handlers.QUEUE)
@@ -140,7 +145,7 @@ def one_run(
             share = room // (committers + 1)
             for number in range(committers):
                 children.start(
-                    "bench.enqueue:produce",
+                    "wherry.bench.enqueue:produce",
                     dsn=place.dsn, kind=kind, seconds=seconds, first=number * share,
                 )  # fmt: skip
             for child in children.all:
@@ -158,7 +163,7 @@ def one_run(
         if not kind.startswith("bare"):
             [[found]] = place.query("select count(*) from {schema}.tasks")
             if found != stored:
-                raise SystemExit(f"{stored} tasks were enqueued, {found} are stored")
+                raise BenchmarkFailed(f"{stored} tasks were enqueued, {found} are stored")
             if worked:
                 marks.must_be_once(stored)
                 place.must_have_succeeded(stored)
@@ -172,13 +177,7 @@ def one_run(
     }
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add this benchmark's options."""
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long each variant runs")
-    parser.add_argument("--committers", type=_numbers, default=[1, 8, 16], help="such as 1,8,16")
-
-
-def measure(place: Place, given: argparse.Namespace) -> Sheet:
+def measure(place: Place, given: Given) -> Sheet:
     """Measure all variants, interleaved."""
     sheet = Sheet(
         "enqueue",
@@ -213,7 +212,3 @@ def measure(place: Place, given: argparse.Namespace) -> Sheet:
         share = sheet.ratio(f"{name} x{most}", f"{base} x{most}", "tasks/s")
         sheet.say(f"{name} x{most}: {share:.2f} of {base}")
     return sheet
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]

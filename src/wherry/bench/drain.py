@@ -7,15 +7,16 @@ twice: by the database's finished rows and by the handlers' marks.
 
 from __future__ import annotations
 
-import argparse
 from time import monotonic, sleep
 from typing import Any
 
-from bench import handlers, limit, worker
-from bench.children import Children
-from bench.marks import Marks
-from bench.place import Place
-from bench.sheet import Sheet
+from wherry.bench import handlers, limit, worker
+from wherry.bench.children import Children
+from wherry.bench.errors import BenchmarkFailed
+from wherry.bench.marks import Marks
+from wherry.bench.options import Given, option
+from wherry.bench.place import Place
+from wherry.bench.sheet import Sheet
 
 PREDICTION = (
     "tuned, one process, no-op: 0.6 of `limit lease`, the defaults half of that at least; two"
@@ -23,6 +24,12 @@ PREDICTION = (
 )
 SETTINGS = {"defaults": worker.DEFAULTS, "tuned": worker.TUNED}
 BATCH = 1000
+OPTIONS = (
+    option("--tasks", 60_000, "Tasks a run"),
+    option("--processes", (1, 2, 4), "How many worker processes, one after the other"),
+    option("--handlers", ("nothing", "burn"), "What handlers do", among=("nothing", "burn")),
+    option("--settings", tuple(SETTINGS), "How workers are set", among=tuple(SETTINGS)),
+)
 
 
 def fill(place: Place, tasks: int, *, handler: str = "nothing", **more: Any) -> None:
@@ -57,7 +64,7 @@ def one_run(
             give_up_at = monotonic() + 60 + tasks / 500
             while marks.entered() < tasks:
                 if monotonic() > give_up_at:
-                    raise SystemExit(f"{marks.entered()} of {tasks} tasks ran: this takes too long")
+                    raise BenchmarkFailed(f"{marks.entered()} of {tasks} tasks ran in time")
                 sleep(0.005)
             ended = place.wait_until_drained()
             results = children.results()
@@ -77,15 +84,7 @@ def one_run(
         marks.remove()
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add this benchmark's options."""
-    parser.add_argument("--tasks", type=int, default=60_000, help="tasks a run")
-    parser.add_argument("--processes", type=_numbers, default=[1, 2, 4], help="such as 1,2,4")
-    parser.add_argument("--handlers", type=_words, default=["nothing", "burn"])
-    parser.add_argument("--settings", type=_words, default=list(SETTINGS))
-
-
-def measure(place: Place, given: argparse.Namespace) -> Sheet:
+def measure(place: Place, given: Given) -> Sheet:
     """Measure all variants and the anchors, interleaved."""
     sheet = Sheet(
         "drain",
@@ -112,7 +111,7 @@ def measure(place: Place, given: argparse.Namespace) -> Sheet:
     return sheet
 
 
-def _compare(sheet: Sheet, given: argparse.Namespace) -> None:
+def _compare(sheet: Sheet, given: Given) -> None:
     one = given.processes[0]
     for handler in given.handlers:
         for settings in given.settings:
@@ -133,11 +132,3 @@ def _compare(sheet: Sheet, given: argparse.Namespace) -> None:
 
 def _name(handler: str, settings: str, processes: int) -> str:
     return f"{handler} {settings} x{processes}"
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
-
-
-def _words(text: str) -> list[str]:
-    return text.split(",")

@@ -13,13 +13,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from bench import handlers
-from bench.children import Children, Ready
-from bench.marks import Marks
-from bench.place import Place
 from wherry.app.work import run_worker, worker_settings
-from wherry.cli.running import collect_rarely
+from wherry.bench import handlers
+from wherry.bench.children import Children, Ready
+from wherry.bench.marks import Marks
+from wherry.bench.place import Place
 from wherry.config import WorkerSettings
+from wherry.worker.garbage import collect_rarely
 
 DEFAULTS: Mapping[str, Any] = {}
 TUNED: Mapping[str, Any] = {"concurrency": 100, "batch_size": 1000, "prefetch_ms": 200}
@@ -28,7 +28,7 @@ TUNED: Mapping[str, Any] = {"concurrency": 100, "batch_size": 1000, "prefetch_ms
 def start(children: Children, place: Place, marks: Marks, *, process: int, **settings: Any) -> None:
     """Start one worker process that leaves its marks as number *process*."""
     children.start(
-        "bench.worker:work",
+        "wherry.bench.worker:work",
         dsn=place.dsn,
         marks=str(marks.path),
         tasks=marks.tasks,

@@ -6,19 +6,20 @@ payload is of random letters, so that no compression flatters the figures.
 
 from __future__ import annotations
 
-import argparse
 import base64
 import os
 
-from bench import handlers, worker
-from bench.children import Children
-from bench.marks import Marks
-from bench.place import Place
-from bench.sheet import Sheet
+from wherry.bench import handlers, worker
+from wherry.bench.children import Children
+from wherry.bench.marks import Marks
+from wherry.bench.options import Given, option
+from wherry.bench.place import Place
+from wherry.bench.sheet import Sheet
 
 SIZES = {"100 B": 100, "10 kB": 10_000, "200 kB": 200_000}
 PREDICTION = "10 kB: 2.3 bytes of WAL a byte of payload at most, 200 kB the same, 100 B about 15"
 BATCH_BYTES = 4_000_000
+OPTIONS = (option("--megabytes", 40.0, "Payload of each size"),)
 
 
 def one_run(place: Place, *, size: int, megabytes: float) -> dict[str, float]:
@@ -60,12 +61,7 @@ def one_run(place: Place, *, size: int, megabytes: float) -> dict[str, float]:
     }
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add this benchmark's options."""
-    parser.add_argument("--megabytes", type=float, default=40.0, help="of payload, each size")
-
-
-def measure(place: Place, given: argparse.Namespace) -> Sheet:
+def measure(place: Place, given: Given) -> Sheet:
     """Measure all sizes, interleaved."""
     sheet = Sheet(
         "payload", prediction=PREDICTION, machine=place.machine(), digits={"WAL/payload": 2}

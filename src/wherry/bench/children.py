@@ -1,7 +1,7 @@
 """Processes of a run: they get ready, begin together, and answer with what they counted.
 
-    parent: start(...)  ──► python -m bench.children module:function '{json}'
-            begin()     ──► "go" on its stdin, once all have said "ready"
+    parent: start(...)  ──► python -m wherry.bench.children module:function, and JSON on its stdin
+            begin()     ──► "go", once all have said "ready"
             results()   ◄── one line of JSON
 
 `function(ready, **arguments)` does its preparing, calls `ready()`, which returns at "go", and
@@ -10,6 +10,7 @@ returns what is to be told.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -19,19 +20,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from time import process_time
 from typing import Any, Self
 
+from wherry.bench.errors import BenchmarkFailed
+
 Ready = Callable[[], None]
-ROOT = Path(__file__).resolve().parents[1]
 
 
 class Child:
     """One process that takes part."""
 
     def __init__(self, function: str, **arguments: Any) -> None:
-        command = [sys.executable, "-m", "bench.children", function, json.dumps(arguments)]
+        # Without the current folder, whose modules may have the names of ours.
+        command = [sys.executable, "-P", "-m", "wherry.bench.children", function]
         # What it says is of interest only if it fails.
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in `kill`
         profiler = os.environ.get("WHERRY_BENCH_UNDER", "").split()
@@ -41,21 +43,20 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._said,
             text=True,
-            cwd=ROOT,
             # Ctrl-C is the parent's to handle.
             start_new_session=True,
         )
+        # Not among the arguments, which every user of the machine can read: a DSN has a password.
+        self._write({"path": sys.path, **arguments})
 
     def wait_until_ready(self) -> None:
         """Return when it has said that it is ready."""
         if self._line() != "ready":
-            raise SystemExit(f"a process of the benchmark did not get ready:\n{self._told()}")
+            raise BenchmarkFailed(f"a process of the benchmark did not get ready:\n{self._told()}")
 
     def go(self) -> None:
         """Let it begin."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("go\n")
-        self._process.stdin.flush()
+        self._write("go")
 
     def stop(self) -> None:
         """Ask it to stop, as an operator would."""
@@ -65,7 +66,7 @@ class Child:
         """Wait for its answer and its end."""
         line = self._line()
         if self._process.wait() != 0 or not line:
-            raise SystemExit(
+            raise BenchmarkFailed(
                 f"a process of the benchmark ended with {self._process.returncode}:\n{self._told()}"
             )
         return dict(json.loads(line))
@@ -78,6 +79,13 @@ class Child:
         for stream in (self._process.stdin, self._process.stdout, self._said):
             if stream is not None:
                 stream.close()
+
+    def _write(self, value: Any) -> None:
+        assert self._process.stdin is not None
+        # A child that has died already is met, with what it said, where it is waited for.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(value) + "\n")
+            self._process.stdin.flush()
 
     def _told(self) -> str:
         self._said.seek(0)
@@ -121,13 +129,15 @@ class Children:
 
 def memory_bytes() -> int:
     """The most memory this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def main(arguments: Sequence[str]) -> None:
     """Be a child: run the function that is named, and answer on stdout."""
-    name, given = arguments
-    module, function = name.split(":")
+    module, function = arguments[0].split(":")
+    given = json.loads(sys.stdin.readline())
+    sys.path[:] = given.pop("path")
     answers = sys.stdout
     sys.stdout = sys.stderr
     began = 0.0
@@ -140,8 +150,8 @@ def main(arguments: Sequence[str]) -> None:
             sys.exit(1)
         began = process_time()
 
-    told = getattr(importlib.import_module(module), function)(ready, **json.loads(given))
-    told = {"cpu": process_time() - began, "memory": memory_bytes(), **(told or {})}
+    told: dict[str, Any] = getattr(importlib.import_module(module), function)(ready, **given)
+    told = {"cpu": process_time() - began, "memory": memory_bytes(), **told}
     print(json.dumps(told), file=answers, flush=True)
 
 

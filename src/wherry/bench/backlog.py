@@ -7,14 +7,16 @@ moods meet both; from connections whose plans were made on the empty tables.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from time import perf_counter
 
 import wherry
-from bench import handlers
-from bench.place import SCHEMA, Place
-from bench.sheet import Sheet
+from wherry.bench import handlers
+from wherry.bench.claims import SCHEMA
+from wherry.bench.errors import BenchmarkFailed
+from wherry.bench.options import Given, option
+from wherry.bench.place import Place
+from wherry.bench.sheet import Sheet
 
 FULL = SCHEMA
 EMPTY = f"{SCHEMA}_empty"
@@ -38,6 +40,11 @@ select nextval('{text}.task_id'), 1, now(), now(), now(), now(), now() + n %% 7 
        'succeeded', %s, %s, 'bench', '{{"n": 1}}'
   from generate_series(1, %s) as n
 """.replace("{text}", SCHEMA)  # noqa: E501
+OPTIONS = (
+    option("--delayed", 200_000, "Tasks that are due in a month"),
+    option("--low", 200_000, "Ready tasks of low priority"),
+    option("--finished", 400_000, "Tasks that have ended"),
+)
 
 
 def _timed(apps: dict[str, wherry.App], *, size: int) -> dict[str, list[float]]:
@@ -53,7 +60,7 @@ def _timed(apps: dict[str, wherry.App], *, size: int) -> dict[str, list[float]]:
             leases = app.lease(worker="bench", queues=[handlers.QUEUE], max_tasks=size)
             took[name].append((perf_counter() - began) * 1000)
             if len(leases) != size or any(lease.priority for lease in leases):
-                raise SystemExit(f"asked for {size} tasks, leased {leases}")
+                raise BenchmarkFailed(f"asked for {size} tasks, leased {leases}")
             app.complete(leases[0])
     return {name: sorted(each) for name, each in took.items()}
 
@@ -71,14 +78,7 @@ def _measure(sheet: Sheet, apps: dict[str, wherry.App], moment: str) -> None:
             )
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add this benchmark's options."""
-    parser.add_argument("--delayed", type=int, default=200_000)
-    parser.add_argument("--low", type=int, default=200_000, help="ready, of low priority")
-    parser.add_argument("--finished", type=int, default=400_000)
-
-
-def measure(place: Place, given: argparse.Namespace) -> Sheet:
+def measure(place: Place, given: Given) -> Sheet:
     """Fill once, then lease in turns, before and after an ANALYZE."""
     columns = ("lease p25 ms", "lease p50 ms", "lease p95 ms")
     sheet = Sheet(

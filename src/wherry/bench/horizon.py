@@ -9,7 +9,6 @@ slower.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 from collections.abc import Generator
 from pathlib import Path
@@ -18,11 +17,12 @@ from typing import Any
 
 import psycopg
 
-from bench import handlers, worker
-from bench.children import Children, Ready
-from bench.marks import Marks
-from bench.place import Place
-from bench.sheet import Sheet
+from wherry.bench import handlers, worker
+from wherry.bench.children import Children, Ready
+from wherry.bench.marks import Marks
+from wherry.bench.options import Given, option
+from wherry.bench.place import Place
+from wherry.bench.sheet import Sheet
 
 MOST_A_SECOND = 60_000
 BATCH = 1000
@@ -31,6 +31,12 @@ PREDICTION = (
     " or worse within a minute and the server's CPU a task grows, until leases pass over dead rows"
 )
 WARM_UP_SECONDS = 2.0
+KINDS = ("control", "held", "writing")
+OPTIONS = (
+    option("--seconds", 60.0, "How long each kind runs"),
+    option("--ahead", 5000, "How many tasks wait at a time"),
+    option("--kinds", KINDS, "What another session does", among=KINDS),
+)
 
 
 def feed(
@@ -80,7 +86,7 @@ def one_run(place: Place, kind: str, *, seconds: float, ahead: int) -> dict[str,
         with Children() as children, held(place, kind):
             worker.start(children, place, marks, process=0)
             feeder = children.start(
-                "bench.horizon:feed",
+                "wherry.bench.horizon:feed",
                 dsn=place.dsn, marks=str(marks.path), tasks=tasks, ahead=ahead,
                 seconds=seconds + WARM_UP_SECONDS,
             )  # fmt: skip
@@ -116,14 +122,7 @@ def one_run(place: Place, kind: str, *, seconds: float, ahead: int) -> dict[str,
     }
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add this benchmark's options."""
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long each kind runs")
-    parser.add_argument("--ahead", type=int, default=5000, help="how many tasks wait at a time")
-    parser.add_argument("--kinds", type=_words, default=["control", "held", "writing"])
-
-
-def measure(place: Place, given: argparse.Namespace) -> Sheet:
+def measure(place: Place, given: Given) -> Sheet:
     """Measure all kinds, interleaved."""
     sheet = Sheet(
         "horizon",
@@ -149,7 +148,3 @@ def _between(
     """Tasks a second, and us of the server's CPU a task."""
     tasks = after[1] - before[1]
     return tasks / (after[0] - before[0]), (after[2] - before[2]) / max(tasks, 1) * 1e6
-
-
-def _words(text: str) -> list[str]:
-    return text.split(",")

@@ -1,0 +1,110 @@
+"""`wherry bench` leaves a database as it was, and refuses what it did not make."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.facts import wait_for
+
+VERB = (sys.executable, "-m", "wherry", "bench")
+
+
+@pytest.fixture
+def outside(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*VERB, *arguments], capture_output=True, text=True, timeout=100, check=False, cwd=cwd
+    )
+
+
+def whole(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
+    return connection.execute(
+        "select 'schema', nspname from pg_namespace where nspname !~ '^pg_(toast_)?temp'"
+        " union all select 'extension', extname from pg_extension order by 1, 2"
+    ).fetchall()
+
+
+def test_a_benchmark_leaves_the_database_as_it_was(
+    dsn: str, outside: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    before = whole(outside)
+
+    done = run(
+        "drain", "--tasks", "300", "--processes", "1", "--runs", "1", "--json", "d.json",
+        "--dsn", dsn, "--yes", cwd=tmp_path,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "prediction: " in done.stdout
+    assert (tmp_path / "d.json").exists()
+    assert whole(outside) == before
+
+
+def test_a_benchmark_that_is_interrupted_drops_what_it_made(
+    dsn: str, outside: psycopg.Connection[Any]
+) -> None:
+    before = whole(outside)
+    process = subprocess.Popen([*VERB, "idle", "--dsn", dsn, "--yes"], stderr=subprocess.PIPE)
+    wait_for(lambda: whole(outside) != before)
+
+    process.send_signal(signal.SIGTERM)
+
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    # The driver may tell first what it was in the middle of.
+    assert said.splitlines()[-1] == b"interrupted"
+    assert whole(outside) == before
+
+
+def test_a_schema_that_was_there_is_refused_and_stays(
+    dsn: str, outside: psycopg.Connection[Any]
+) -> None:
+    outside.execute("create schema wherry_bench_limit")
+
+    done = run("limit", "--dsn", dsn, "--yes")
+
+    assert done.returncode == 2
+    assert 'drop schema if exists "wherry_bench_limit" cascade;' in done.stderr
+    assert ("schema", "wherry_bench_limit") in whole(outside)
+
+
+def test_somebodys_database_gets_no_load_unasked(
+    dsn: str, outside: psycopg.Connection[Any]
+) -> None:
+    done = run("limit", "--dsn", dsn)
+
+    assert done.returncode == 2
+    assert "wherry_bench" in done.stderr
+    assert "--yes" in done.stderr
+
+
+def test_two_benchmarks_do_not_measure_one_another(
+    dsn: str, outside: psycopg.Connection[Any]
+) -> None:
+    with subprocess.Popen([*VERB, "idle", "--dsn", dsn, "--yes"]) as first:
+        wait_for(lambda: ("schema", "wherry_bench") in whole(outside))
+
+        done = run("limit", "--dsn", dsn, "--yes")
+
+        first.terminate()
+    assert done.returncode == 2
+    assert "another benchmark" in done.stderr
+
+
+def test_a_server_is_no_place_to_measure() -> None:
+    done = run("limit", "--dsn", "grpc://127.0.0.1:1", "--yes")
+
+    assert done.returncode == 2
+    assert "not through a server" in done.stderr

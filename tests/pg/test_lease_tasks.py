@@ -15,7 +15,10 @@ import pytest
 from tests.pg.support import OpenSession, Session, result_of, spec
 from wherry.commands.maintenance import ParkTasks
 from wherry.commands.workers import BeatWorker
+from wherry.domain.lease import Rare
 from wherry.testing import Clock
+
+ODD = "\x01 \t \\ \U0001f600 \u2028"
 
 
 def test_an_empty_queue_gives_nothing_and_writes_nothing(session: Session) -> None:
@@ -227,6 +230,28 @@ def test_a_lease_carries_all_that_the_handler_needs(session: Session) -> None:
     assert (lease.timeout_seconds, lease.key, lease.tags) == (5.0, "k", ["x", "y"])
     assert lease.headers_text == '{"trace": "1"}'
     assert lease.last_error == "ValueError: no good"
+    assert lease.leased_at == session.value("select leased_at from wherry.live")
+
+
+def test_what_is_rare_comes_back_as_it_is_stored(session: Session) -> None:
+    plain = session.enqueue()
+    odd = session.enqueue()
+    session.value(
+        "update wherry.live set timeout_seconds = %s, tags = %s, retry = %s, last_error = %s,"
+        " snoozes = 2 where id = %s returning id",
+        0.1 + 0.2, ["", 'a"b'], '{"a":  1e2}', ODD, odd,
+    )  # fmt: skip
+
+    leases = {lease.id: lease for lease in session.lease(9)}
+
+    assert leases[plain].rare == Rare()
+    assert leases[odd].rare == Rare(
+        timeout_seconds=0.1 + 0.2,
+        tags=["", 'a"b'],
+        retry_text='{"a":  1e2}',
+        last_error=ODD,
+        snoozes=2,
+    )
 
 
 def test_tasks_locked_by_another_lease_are_passed_over(session: Session, other: Session) -> None:

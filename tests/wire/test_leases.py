@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.wire import made
 from wherry.domain.failure import Failure
-from wherry.domain.lease import Lease
+from wherry.domain.lease import Lease, Rare, Times
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome, stored_policy
 from wherry.domain.retry import to_json
 from wherry.domain.stored import decode
@@ -37,17 +37,18 @@ some_leases = st.builds(
     max_attempts=st.integers(1, 32_767),
     token=st.integers(1, 2**63 - 1),
     lease_id=st.uuids().map(str),
-    run_after=made.instants,
-    created_at=made.instants,
-    leased_at=made.instants,
-    timeout_seconds=st.none() | made.lengths,
-    key=st.none() | made.names,
-    tags=st.none() | st.lists(made.names, min_size=1, max_size=3),
-    headers_text=st.none()
-    | made.headers.filter(bool).map(lambda given: json.dumps(given, ensure_ascii=False)),
-    retry_text=st.none() | made.policies.map(lambda policy: json.dumps(to_json(policy))),
-    last_error=st.none() | made.texts,
-    snoozes=st.integers(0, 1000),
+    times=st.builds(Times, made.instants, made.instants, made.instants),
+    rare=st.builds(
+        Rare,
+        timeout_seconds=st.none() | made.lengths,
+        key=st.none() | made.names,
+        tags=st.none() | st.lists(made.names, min_size=1, max_size=3),
+        headers_text=st.none()
+        | made.headers.filter(bool).map(lambda given: json.dumps(given, ensure_ascii=False)),
+        retry_text=st.none() | made.policies.map(lambda policy: json.dumps(to_json(policy))),
+        last_error=st.none() | made.texts,
+        snoozes=st.integers(0, 1000),
+    ),
 )
 
 
@@ -64,16 +65,7 @@ def a_lease(**changed: Any) -> Lease:
         "max_attempts": 20,
         "token": 3,
         "lease_id": str(uuid.uuid4()),
-        "run_after": made.AT,
-        "created_at": made.AT,
-        "leased_at": made.AT,
-        "timeout_seconds": None,
-        "key": None,
-        "tags": None,
-        "headers_text": None,
-        "retry_text": None,
-        "last_error": None,
-        "snoozes": 0,
+        "times": Times(made.AT, made.AT, made.AT),
     }
     return Lease(**fields | changed)
 

@@ -21,7 +21,7 @@ from wherry.commands.leases import (
 )
 from wherry.commands.maintenance import Promoted, PromoteTasks
 from wherry.commands.workers import BeatWorker, StopWaiting, TransactionsEnded, WaitForTasks
-from wherry.domain.lease import Lease, Reported
+from wherry.domain.lease import Lease, Rare, Reported, Times
 from wherry.domain.worker import Directive
 
 R = TypeVar("R")
@@ -102,19 +102,11 @@ def make_lease(id: int = 1, *, type: str = "t", seconds: float = 30.0, **fields:
         "max_attempts": 20,
         "token": 1,
         "lease_id": "00000000-0000-0000-0000-000000000001",
-        "run_after": now,
-        "created_at": now,
-        "leased_at": now,
-        "timeout_seconds": None,
-        "key": None,
-        "tags": None,
-        "headers_text": None,
-        "retry_text": None,
-        "last_error": None,
-        "snoozes": 0,
         **fields,
     }
-    return Lease(monotonic() + seconds, id, type=type, **values)
+    rare = Rare(**{name: values.pop(name) for name in Rare._fields if name in values})
+    times = Times(now, now, now)
+    return Lease(monotonic() + seconds, id=id, type=type, times=times, rare=rare, **values)
 
 
 _ALL_IS_WELL: dict[type[Command[Any]], Answer] = {

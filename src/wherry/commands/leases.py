@@ -11,17 +11,21 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from time import monotonic
 from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
 from wherry import config
-from wherry.commands.base import Answer, Command, Statement
-from wherry.domain.lease import Fence, Lease, LeaseRef, Poller, Reported
+from wherry.commands.base import Answer, Command, Row, Rows, Statement
+from wherry.domain.lease import Fence, Lease, LeaseRef, Poller, Reported, dealt_out
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.errors import LeaseLost
 
 _O = TypeVar("_O", Completed, Failed, GivenBack)
+
+# Of the row of a lease.
+_priority, _position = itemgetter(3), itemgetter(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +60,8 @@ class LeaseTasks(Command[list[Lease]]):
                 "lease_seconds": self.lease_seconds,
             },
         )
-        return sorted((Lease(deadline, *row) for row in rows), key=_turn)
+        queue = self.queue
+        return [Lease(deadline, queue, *row) for row in _in_order(rows)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class LeaseForPollers(Command[list[list[Lease]]]):
     def answer(self) -> Answer[list[list[Lease]]]:
         # Counted from before the request, as ever.
         now = monotonic()
-        limits, together = _dealt(self.pollers, most=self.MOST_AT_ONCE)
+        limits, together = dealt_out(self.pollers, most=self.MOST_AT_ONCE)
         lease_ids = [str(uuid4()) for _ in self.pollers]
         pollers = [
             {
@@ -103,11 +108,11 @@ class LeaseForPollers(Command[list[list[Lease]]]):
         )
         seconds = {id_: p.lease_seconds for id_, p in zip(lease_ids, self.pollers, strict=True)}
         dealt: dict[str, list[Lease]] = {id_: [] for id_ in lease_ids}
-        for row in rows:
-            lease = Lease(0.0, *row)
+        for row in _in_order(rows):
+            lease = Lease(0.0, self.queue, *row)
             lease.deadline = now + seconds[lease.lease_id]
             dealt[lease.lease_id].append(lease)
-        return [sorted(leases, key=_turn) for leases in dealt.values()]
+        return list(dealt.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,25 +301,9 @@ class CompleteInTransaction(Command[None]):
             raise LeaseLost(lease.id, token=lease.token)
 
 
-def _turn(lease: Lease) -> tuple[int, int]:
-    return -lease.priority, lease.position
-
-
-def _dealt(pollers: Sequence[Poller], *, most: int) -> tuple[list[int], int]:
-    """Return how many tasks each could get if *most* were dealt out in turns, and all together.
-
-    The last turn may be begun only: then there are fewer tasks than the limits make.
-    """
-    limits = [max(0, poller.limit) for poller in pollers]
-    turns, left = 0, most
-    for n, limit in zip(range(len(limits), 0, -1), sorted(limits), strict=True):
-        # So many have this limit, or a higher one.
-        if (limit - turns) * n >= left:
-            turns += -(-left // n)
-            break
-        left -= (limit - turns) * n
-        turns = limit
-    return [min(limit, turns) for limit in limits], min(most, sum(limits))
+def _in_order(rows: Rows) -> list[Row]:
+    """Return the rows of leases as they are to be run: by priority, highest first, and position."""
+    return sorted(sorted(rows, key=_position), key=_priority, reverse=True)
 
 
 def _batch(outcomes: Sequence[tuple[int, Completed]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any
 
-from wherry.domain.lease import Lease
+from wherry.domain.lease import Lease, Rare, Times
 from wherry.domain.options import TaskSpec
 from wherry.domain.state import State
 from wherry.domain.task import Task
@@ -65,16 +65,15 @@ def made_lease(task: Task, *, attempt: int = 1) -> Lease:
         max_attempts=task.max_attempts,
         token=attempt,
         lease_id=str(uuid.uuid4()),
-        run_after=task.run_after,
-        created_at=task.created_at,
-        leased_at=now,
-        timeout_seconds=task.timeout_seconds,
-        key=task.key,
-        tags=list(task.tags) or None,
-        headers_text=task.headers_text,
-        retry_text=task.retry_text,
-        last_error=task.error,
-        snoozes=0,
+        times=Times(task.run_after, task.created_at, now),
+        rare=Rare(
+            timeout_seconds=task.timeout_seconds,
+            key=task.key,
+            tags=list(task.tags) or None,
+            headers_text=task.headers_text,
+            retry_text=task.retry_text,
+            last_error=task.error,
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 from wherry.domain.failure import Failure
-from wherry.domain.lease import Lease
+from wherry.domain.lease import Lease, Rare, Times
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome
 from wherry.errors import InvalidOption
 from wherry.wire.lease_token import write_lease_token
@@ -60,8 +60,8 @@ def read_lease(message: pb.LeasedTask, *, asked_at: float) -> Lease:
     """
     return Lease(
         asked_at + read_duration(message.remaining, option="remaining"),
-        message.id,
         message.queue,
+        message.id,
         message.type,
         message.payload,
         message.priority,
@@ -70,16 +70,22 @@ def read_lease(message: pb.LeasedTask, *, asked_at: float) -> Lease:
         message.max_attempts,
         message.token,
         message.lease,
-        read_instant(message.run_after, option="run_after"),
-        read_instant(message.created_at, option="created_at"),
-        read_instant(message.leased_at, option="leased_at"),
-        read_duration(message.timeout, option="timeout") if message.HasField("timeout") else None,
-        message.key if message.HasField("key") else None,
-        list(message.tags) or None,
-        headers_text(message.headers),
-        policy_text(message),
-        message.last_error if message.HasField("last_error") else None,
-        message.snoozes,
+        Times(
+            read_instant(message.run_after, option="run_after"),
+            read_instant(message.created_at, option="created_at"),
+            read_instant(message.leased_at, option="leased_at"),
+        ),
+        Rare(
+            read_duration(message.timeout, option="timeout")
+            if message.HasField("timeout")
+            else None,
+            message.key if message.HasField("key") else None,
+            list(message.tags) or None,
+            headers_text(message.headers),
+            policy_text(message),
+            message.last_error if message.HasField("last_error") else None,
+            message.snoozes,
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from bench.peers.verb import peers
 from wherry.bench import BENCHMARKS, Benchmark
 from wherry.cli.asked import Asked
 from wherry.cli.bench import bench_of
@@ -19,7 +20,9 @@ ALL = {**BENCHMARKS, **OURS}
 
 def main(arguments: list[str]) -> None:
     """Run the benchmark that is named, and exit."""
-    door = Door(commands=[bench_of(ALL)], help=__doc__)
+    group = bench_of(ALL)
+    group.add_command(peers)
+    door = Door(commands=[group], help=__doc__)
     door.main(["bench", *arguments], prog_name="./run", obj=Asked(owns_process=True))
 
 

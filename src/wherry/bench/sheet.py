@@ -92,6 +92,10 @@ class Sheet:
 
     def write(self, path: Path) -> None:
         """Write all of it as JSON."""
+        path.write_text(json.dumps(self.whole(), indent=1) + "\n")
+
+    def whole(self) -> Any:
+        """All of it, in what JSON has words for."""
         medians = {
             variant: {
                 column: self.median(variant, column)
@@ -108,7 +112,7 @@ class Sheet:
             "runs": self.runs,
             "said": self.lessons,
         }
-        path.write_text(json.dumps(_plain(whole), indent=1) + "\n")
+        return _plain(whole)
 
     def _cell(self, variant: str, column: str) -> str:
         found = self.values(variant, column)

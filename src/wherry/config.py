@@ -52,7 +52,9 @@ class WorkerSettings:
     poll_every: timedelta = timedelta(seconds=1)
     # While the listener is proven alive the poll is only a backstop.
     poll_every_when_listening: timedelta = timedelta(seconds=5)
-    reap_every: timedelta = timedelta(seconds=2)
+    # What maintenance there is to do. Less than the 5 s in which a lost lease is to be taken back,
+    # and in which an enqueue tells nobody but by a look that its task will be due.
+    look_every: timedelta = timedelta(seconds=4)
     # What would start later than this is left for another worker.
     prefetch_ahead: timedelta = timedelta(milliseconds=100)
     batch_size: int = 1000
@@ -86,5 +88,5 @@ class ServerSettings:
     request_timeout: timedelta = timedelta(seconds=10)
     # For calls under way after SIGTERM; long polls are answered at once.
     shutdown_grace: timedelta = timedelta(seconds=2)
-    reap_every: timedelta = timedelta(seconds=2)
+    look_every: timedelta = timedelta(seconds=4)
     listen: bool = True

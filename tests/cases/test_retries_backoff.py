@@ -66,8 +66,7 @@ async def test_maintenance_of_many_instances_is_not_in_step(limits: list[float])
     for _ in range(MANY):
         maintenance = Maintenance(
             FakeTransport({MakeDays: lambda _: 0}),
-            reap_seconds=1.0,
-            promote_seconds=lambda: 60.0,
+            look_seconds=lambda: 1.0,
             queues=("default",),
             found_work=lambda: None,
         )

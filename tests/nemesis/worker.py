@@ -67,7 +67,7 @@ async def work(name: str) -> int:
             # One of them polls only.
             listen=name != "worker-1",
         ),
-        reap_every=timedelta(seconds=REAP_SECONDS),
+        look_every=timedelta(seconds=REAP_SECONDS),
     )
     try:
         summary = await run_worker(app, queues=QUEUES, settings=settings, name=name, signals=True)

@@ -27,16 +27,24 @@ class Sent:
 
 
 def count_statements(monkeypatch: pytest.MonkeyPatch) -> Sent:
-    """Count from now on, at the one place that all awaited transports go through."""
+    """Count from now on, at the two places that all transports go through."""
     sent = Sent()
-    drive = base.adrive
+    adrive, drive = base.adrive, base.drive
 
     async def counting(command: Command[R], fetch: Callable[[Statement], Awaitable[Rows]]) -> R:
         async def noting(statement: Statement) -> Rows:
             sent.names.append(statement.name)
             return await fetch(statement)
 
-        return await drive(command, noting)
+        return await adrive(command, noting)
+
+    def counting_blocked(command: Command[R], fetch: Callable[[Statement], Rows]) -> R:
+        def noting(statement: Statement) -> Rows:
+            sent.names.append(statement.name)
+            return fetch(statement)
+
+        return drive(command, noting)
 
     monkeypatch.setattr(base, "adrive", counting)
+    monkeypatch.setattr(base, "drive", counting_blocked)
     return sent

@@ -72,7 +72,7 @@ def switch(dsn: str) -> Iterator[Switch]:
         made.on()
 
 
-async def test_two_hundred_idle_polls_cost_less_than_two_statements_a_second(
+async def test_two_hundred_idle_polls_cost_less_than_a_statement_a_second(
     running: Running, sent: Sent
 ) -> None:
     """With everything else that a server does: maintenance, beats, marks."""
@@ -86,7 +86,7 @@ async def test_two_hundred_idle_polls_cost_less_than_two_statements_a_second(
     began = time.monotonic()
     await await_for(lambda: time.monotonic() - began >= seconds, seconds=seconds + 5)
 
-    assert len(sent.names) < 2 * seconds, Counter(sent.names)
+    assert len(sent.names) < seconds, Counter(sent.names)
     await end(polls)
 
 

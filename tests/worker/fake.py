@@ -19,7 +19,7 @@ from wherry.commands.leases import (
     HeartbeatLeases,
     LeaseTasks,
 )
-from wherry.commands.maintenance import Promoted, PromoteTasks
+from wherry.commands.maintenance import LookAround, Promoted, PromoteTasks, Seen
 from wherry.commands.workers import BeatWorker, StopWaiting, TransactionsEnded, WaitForTasks
 from wherry.domain.lease import Lease, Rare, Reported, Times
 from wherry.domain.worker import Directive
@@ -115,6 +115,7 @@ _ALL_IS_WELL: dict[type[Command[Any]], Answer] = {
     FailTasks: every(Reported.REQUEUED),
     GiveBackTasks: every(Reported.REQUEUED),
     HeartbeatLeases: every(Reported.EXTENDED),
+    LookAround: lambda _: Seen(None, None, None, parked=False, ready=False),
     PromoteTasks: lambda _: Promoted(0, None),
     WaitForTasks: lambda _: 100,
     TransactionsEnded: lambda _: True,

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -16,10 +17,13 @@ from tests.facts import await_for
 from tests.worker.fake import Answer, FakeTransport, in_turn
 from tests.worker.support import all_finished, at_work, finished
 from wherry.commands.audit import PruneAudit
+from wherry.commands.base import Command
 from wherry.commands.maintenance import (
     Adopted,
+    Discarded,
     DiscardTasks,
     DropPastDays,
+    LookAround,
     MakeDays,
     ParkTasks,
     Promoted,
@@ -27,6 +31,7 @@ from wherry.commands.maintenance import (
     Reaped,
     ReapLeases,
     ReapOrphans,
+    Seen,
     Unparked,
     UnparkTasks,
 )
@@ -38,11 +43,14 @@ from wherry.maintenance.service import Maintenance
 from wherry.testing import Clock
 
 Connect = Callable[..., psycopg.Connection[Any]]
+NOTHING = Seen(None, None, None, parked=False, ready=False)
+ANYTHING = Seen(-1.0, -1.0, -1.0, parked=True, ready=True)
 STEPS: dict[Any, Any] = {
+    LookAround: NOTHING,
     MakeDays: 0,
     ReapLeases: Reaped(),
     ReapOrphans: Adopted(0),
-    DiscardTasks: [],
+    DiscardTasks: Discarded(()),
     UnparkTasks: Unparked(0),
     DropPastDays: False,
     ForgetWorkers: 0,
@@ -62,8 +70,7 @@ async def maintaining(
     found: list[str] = []
     maintenance = Maintenance(
         transport,
-        reap_seconds=every,
-        promote_seconds=lambda: every,
+        look_seconds=lambda: every,
         queues=("default",),
         found_work=lambda: found.append("work"),
     )
@@ -80,7 +87,11 @@ async def test_a_step_that_fails_stops_no_other_and_is_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """DB-05, LOST-05."""
-    script = {ReapLeases: in_turn(KeyError("a bug")), MakeDays: in_turn(ValueError("another"))}
+    script = {
+        LookAround: lambda _: ANYTHING,
+        ReapLeases: in_turn(KeyError("a bug")),
+        MakeDays: in_turn(ValueError("another")),
+    }
 
     async with maintaining(script) as (_, transport, _):
         await await_for(lambda: len(transport.of(ReapLeases)) > 20)
@@ -96,7 +107,10 @@ async def test_a_step_that_fails_stops_no_other_and_is_told_once(
 async def test_a_database_that_is_away_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     """DB-05: with one line in the log."""
     away = Unavailable("gone")
-    script = {PromoteTasks: in_turn(away, away, away, Promoted(1, None), Promoted(0, None))}
+    script = {
+        LookAround: in_turn(away, away, replace(NOTHING, due_in=0.0)),
+        PromoteTasks: in_turn(away, Promoted(1, None), Promoted(0, None)),
+    }
 
     async with maintaining(script) as (maintenance, _, found):
         await await_for(lambda: found)
@@ -115,7 +129,8 @@ async def test_a_nudge_that_comes_during_a_look_asks_for_another_one() -> None:
         await may_answer.wait()
         return Promoted(0, None)
 
-    async with maintaining({PromoteTasks: slowly}, every=600) as (maintenance, transport, _):
+    script = {PromoteTasks: slowly, LookAround: lambda _: replace(NOTHING, due_in=-1.0)}
+    async with maintaining(script, every=600) as (maintenance, transport, _):
         await looking.wait()
         maintenance.nudge()
         may_answer.set()
@@ -124,15 +139,78 @@ async def test_a_nudge_that_comes_during_a_look_asks_for_another_one() -> None:
 
 async def test_it_sleeps_until_the_next_task_is_due() -> None:
     script = {
-        PromoteTasks: in_turn(Promoted(0, 0.05), Promoted(3, None), Promoted(0, None)),
+        LookAround: lambda _: replace(NOTHING, due_in=0.05),
+        PromoteTasks: in_turn(Promoted(1, None), Promoted(0, 0.05), Promoted(3, None)),
     }
     started = time.monotonic()
 
     async with maintaining(script, every=600) as (maintenance, transport, _):
-        await await_for(lambda: maintenance.done.promoted)
+        await await_for(lambda: maintenance.done.promoted >= 4)
 
-    assert time.monotonic() - started >= 0.05
-    assert len(transport.of(PromoteTasks)) <= 3
+    assert time.monotonic() - started >= 0.1
+    assert len(transport.of(LookAround)) == 1
+
+
+async def test_a_step_that_has_nothing_to_do_is_not_carried() -> None:
+    async with maintaining({}) as (_, transport, _):
+        await await_for(lambda: len(transport.of(LookAround)) > 20)
+
+    rare = {MakeDays, ReapOrphans, DropPastDays, ForgetWorkers, PruneAudit}
+    assert {type(call) for call in transport.calls} == {LookAround, *rare}
+
+
+@pytest.mark.parametrize(
+    ("seen", "step"),
+    [
+        (replace(NOTHING, lease_ends_in=-1.0), ReapLeases),
+        (replace(NOTHING, due_in=-1.0), PromoteTasks),
+        (replace(NOTHING, discard_in=-1.0), DiscardTasks),
+        (replace(NOTHING, parked=True), UnparkTasks),
+    ],
+)
+async def test_a_step_that_has_something_to_do_is_carried_at_once(
+    seen: Seen, step: type[Command[Any]]
+) -> None:
+    async with maintaining({LookAround: lambda _: seen}, every=600) as (_, transport, _):
+        await await_for(lambda: transport.of(step))
+
+    assert len(transport.of(LookAround)) == 1
+
+
+async def test_while_looking_fails_each_step_looks_for_itself() -> None:
+    script = {LookAround: in_turn(KeyError("a bug"))}
+
+    async with maintaining(script) as (_, transport, _):
+        await await_for(lambda: len(transport.of(ReapLeases)) > 2)
+
+    assert transport.of(PromoteTasks)
+    assert transport.of(DiscardTasks)
+    assert transport.of(UnparkTasks)
+
+
+async def test_a_lease_is_looked_at_when_it_ends_however_rare_looks_are() -> None:
+    """LOST-05: as soon as whoever held it must have extended it, and not at the next look."""
+    script = {LookAround: in_turn(replace(NOTHING, lease_ends_in=0.01), ANYTHING)}
+
+    async with maintaining(script, every=600) as (_, transport, _):
+        await await_for(lambda: transport.of(ReapLeases))
+
+    assert len(transport.of(LookAround)) == 2
+
+
+async def test_a_step_with_no_end_makes_room_for_the_others_and_goes_on() -> None:
+    """However much there is to take back, due tasks are promoted, and nothing waits for a look."""
+    script = {
+        LookAround: lambda _: ANYTHING,
+        ReapLeases: lambda _: Reaped(queued=(1,), leases=1),
+        DropPastDays: lambda _: True,
+    }
+
+    async with maintaining(script, every=600) as (_, transport, _):
+        await await_for(lambda: len(transport.of(LookAround)) > 2)
+
+    assert len(transport.of(PromoteTasks)) >= 2
+    assert len(transport.of(DropPastDays)) > 20
 
 
 async def test_one_task_that_nobody_can_take_back_does_not_keep_the_others(

@@ -83,8 +83,8 @@ async def test_a_pause_between_lease_and_start_is_seen_by_no_reaper(
     reaping = timedelta(seconds=0.01)
 
     async with (
-        at_work(app, name="a", reap_every=reaping),
-        at_work(app, name="b", reap_every=reaping),
+        at_work(app, name="a", look_every=reaping),
+        at_work(app, name="b", look_every=reaping),
     ):
         connection = connect()
         async with asyncio.timeout(30):

@@ -39,7 +39,7 @@ async def test_unknown_types_are_parked_and_come_back_with_a_worker_that_knows_t
 
     ids = [(await app.aenqueue("strange")).id for _ in range(5)]
     connection = connect()
-    async with at_work(app, name="older", reap_every=timedelta(seconds=0.1)):
+    async with at_work(app, name="older", look_every=timedelta(seconds=0.1)):
         # Whoever parks waits a little for workers that start at the same time.
         await await_for(lambda: states(connection) == {"parked": 5}, seconds=15)
         # They stand in nobody's way, and people see them as queued.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 import wherry
 from tests.facts import await_for
+from tests.server.statements import count_statements
 from tests.worker.fake import FakeTransport
 from tests.worker.support import at_work, finished
 from wherry.commands.workers import StopWaiting, TransactionsEnded, WaitForTasks
@@ -47,6 +49,26 @@ async def test_an_idle_worker_is_woken_by_an_enqueue(app: wherry.App, connect: C
             took.append(began[-1] - sent)
 
     assert min(took) < 1
+
+
+async def test_a_worker_with_nothing_to_do_costs_less_than_a_statement_a_second(
+    app: wherry.App, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all that it does: looks, polls, maintenance, beats, and saying that it waits."""
+    app.task(name="t")(lambda: None)
+    sent = count_statements(monkeypatch)
+    seconds = 10
+    async with at_work(app):
+        connection = connect()
+        await await_for(lambda: waiting(connection))
+        await await_for(lambda: sent.count("workers/transactions_ended") > 2)
+        sent.clear()
+
+        # Nothing is waited for here: time itself is what is measured against.
+        began = time.monotonic()
+        await await_for(lambda: time.monotonic() - began >= seconds, seconds=seconds + 5)
+
+    assert len(sent.names) < seconds, Counter(sent.names)
 
 
 async def test_a_transaction_that_could_not_see_the_worker_wait_is_not_missed(

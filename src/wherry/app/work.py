@@ -255,9 +255,8 @@ async def _local(plan: _Plan, stack: AsyncExitStack) -> _Parts:
     )
     maintenance = Maintenance(
         maintaining,
-        reap_seconds=settings.reap_every.total_seconds(),
-        promote_seconds=lambda: (
-            settings.poll_every_when_listening if listener.alive else settings.poll_every
+        look_seconds=lambda: (
+            settings.look_every if listener.alive else min(settings.look_every, settings.poll_every)
         ).total_seconds(),
         queues=plan.queues,
         found_work=wakeups.wake,

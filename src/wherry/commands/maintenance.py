@@ -49,6 +49,32 @@ class Adopted:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What a look around has found; the seconds are None if there is no such thing at all.
+
+    Until the first lease ends, the first delayed task is due, the first time to live is over: in a
+    system that is in order the first is never negative. `ready` is False also if nobody asked.
+    """
+
+    lease_ends_in: float | None
+    due_in: float | None
+    discard_in: float | None
+    parked: bool
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LookAround(Command[Seen]):
+    """Find out in one statement which steps have something to do; `ready`: look for that too."""
+
+    ready: bool = True
+
+    def answer(self) -> Answer[Seen]:
+        [row] = yield Statement("maintenance/look_around", {"ready": self.ready})
+        return Seen(*row)
+
+
+@dataclass(frozen=True, slots=True)
 class ReapLeases(Command[Reaped]):
     """Take back one batch of leases that ran out."""
 

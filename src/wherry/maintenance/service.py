@@ -1,7 +1,9 @@
-"""Runs the steps of maintenance beside a worker, each in its own rhythm.
+"""Runs the steps of maintenance beside a worker, each when there is something for it to do.
 
-Any number of these run at once, so every rhythm is jittered. One step that fails is logged and
-comes again; it never stops the others.
+One look every few seconds finds out what that is, so that an idle worker costs one small statement
+and not one of each kind. Looks come no more rarely than what was promised allows, in every worker:
+nobody leads, so nobody's death can delay anything. Any number of these run at once, so each look is
+jittered. One step that fails is logged and comes again; it never stops the others.
 """
 
 from __future__ import annotations
@@ -16,10 +18,19 @@ from time import monotonic
 from typing import Any
 
 from wherry.commands.base import Command
-from wherry.commands.maintenance import ParkTasks, PromoteTasks, Reaped, ReapLeases
+from wherry.commands.maintenance import (
+    DiscardTasks,
+    LookAround,
+    ParkTasks,
+    PromoteTasks,
+    Reaped,
+    ReapLeases,
+    Seen,
+    UnparkTasks,
+)
 from wherry.commands.queues import ListReadyQueues
 from wherry.errors import Unavailable
-from wherry.maintenance.steps import RHYTHMS, Maintained
+from wherry.maintenance.steps import RARELY, Maintained
 from wherry.transport.base import Transport
 from wherry.transport.faults import without_rows
 from wherry.transport.patience import Patience
@@ -29,6 +40,11 @@ log = logging.getLogger("wherry.maintenance")
 # A step that always finds more makes room for the others after so many rounds.
 _ROUNDS = 20
 _PARK_EVERY = 10.0
+_UNPARK_EVERY = 10.0
+# Where one lease is about to end, so may the next: a look for each would be too many.
+_REAP_EVERY = 1.0
+# If looking itself fails, each step has to see for itself.
+_ANYTHING = Seen(lease_ends_in=0.0, due_in=0.0, discard_in=0.0, parked=True, ready=True)
 
 
 @dataclass(slots=True)
@@ -45,23 +61,22 @@ class Maintenance:
         self,
         transport: Transport,
         *,
-        reap_seconds: float,
-        promote_seconds: Callable[[], float],
+        look_seconds: Callable[[], float],
         queues: tuple[str, ...] | None,
         found_work: Callable[[], object],
     ) -> None:
+        """*look_seconds*: at most so long until the next look, asked anew at each."""
         self._transport = transport
-        self._promote_seconds = promote_seconds
+        self._look_seconds = look_seconds
         self._queues = queues
         self._found_work = found_work
         self._nudged = asyncio.Event()
-        self._promote_at = 0.0
+        self._look_at = 0.0
+        self._promote_at = float("inf")
         self._patience: defaultdict[str, Patience] = defaultdict(Patience)
         self.done = Maintained()
-        self._rhythms = [
-            _Rhythm(command, reap_seconds if isinstance(command, ReapLeases) else every)
-            for command, every in RHYTHMS
-        ]
+        self._rhythms = [_Rhythm(command, every) for command, every in RARELY]
+        self._unpark_at = 0.0
         # Not at once: workers that start together must have made themselves known first.
         self._park_at = monotonic() + 2.0
 
@@ -82,40 +97,67 @@ class Maintenance:
                 await asyncio.sleep(patience.next_pause())
 
     async def _tick(self) -> None:
-        if self._nudged.is_set() or monotonic() >= self._promote_at:
-            # Before the look: a nudge that comes during it asks for another one.
-            self._nudged.clear()
-            await self._promote()
         for rhythm in self._rhythms:
             if monotonic() >= rhythm.due_at:
                 rhythm.due_at = monotonic() + rhythm.every * random.uniform(0.8, 1.0)
-                await self._repeat(rhythm.command)
-        if monotonic() >= self._park_at:
-            self._park_at = monotonic() + _PARK_EVERY * random.uniform(0.8, 1.0)
-            await self._park_unknown()
-        next_at = min(self._promote_at, *(rhythm.due_at for rhythm in self._rhythms))
+                if await self._repeat(rhythm.command):
+                    rhythm.due_at = 0.0
+        if monotonic() >= self._look_at:
+            await self._look()
+        if self._nudged.is_set() or monotonic() >= self._promote_at:
+            # Before the promotion: a nudge that comes during it asks for another one.
+            self._nudged.clear()
+            await self._promote()
+        rare_at = min(rhythm.due_at for rhythm in self._rhythms)
+        next_at = min(self._look_at, self._promote_at, rare_at)
         try:
             async with asyncio.timeout(max(0.0, next_at - monotonic())):
                 await self._nudged.wait()
         except TimeoutError:
             return
 
+    async def _look(self) -> None:
+        """Find out what is due, do it, and settle when to look again."""
+        now = monotonic()
+        for_ready = now >= self._park_at
+        seen: Seen = await self._call(LookAround(for_ready)) or _ANYTHING
+        self._look_at = now + self._look_seconds() * random.uniform(0.8, 1.0)
+        if seen.due_in is not None:
+            self._promote_at = now + max(0.0, seen.due_in)
+        ends_in = seen.lease_ends_in
+        if ends_in is not None and ends_in > 0:
+            # Its holder extends it long before, if alive. Jittered, as all others wait for it too.
+            reap_at = now + max(ends_in, _REAP_EVERY) + random.uniform(0.0, 0.5)
+            self._look_at = min(self._look_at, reap_at)
+        has_more = ends_in is not None and ends_in <= 0 and await self._repeat(ReapLeases())
+        if seen.discard_in is not None and seen.discard_in <= 0:
+            has_more = await self._repeat(DiscardTasks()) or has_more
+        if seen.parked and now >= self._unpark_at:
+            self._unpark_at = now + _UNPARK_EVERY * random.uniform(0.8, 1.0)
+            has_more = await self._repeat(UnparkTasks()) or has_more
+        if for_ready:
+            self._park_at = now + _PARK_EVERY * random.uniform(0.8, 1.0)
+            if seen.ready:
+                await self._park_unknown()
+        if has_more:
+            self._look_at = 0.0
+
     async def _promote(self) -> None:
-        step = self._promote_seconds() * random.uniform(0.8, 1.0)
+        self._promote_at = float("inf")
         for _ in range(_ROUNDS):
             answer = await self._call(PromoteTasks())
             if answer is None:
-                break
+                return
             self.done.add(answer)
-            if answer.promoted:
-                self._found_work()
-                continue
-            if answer.next_in is not None:
-                step = min(step, max(0.0, answer.next_in))
-            break
-        self._promote_at = monotonic() + step
+            if not answer.promoted:
+                if answer.next_in is not None:
+                    self._promote_at = monotonic() + max(0.0, answer.next_in)
+                return
+            self._found_work()
+        self._promote_at = 0.0
 
-    async def _repeat(self, command: Command[Any]) -> None:
+    async def _repeat(self, command: Command[Any]) -> bool:
+        """Carry a step until it finds nothing, or for so many rounds: then there may be more."""
         for _ in range(_ROUNDS):
             answer = await self._call(command)
             more = self.done.add(answer)
@@ -128,7 +170,8 @@ class Maintenance:
                     len(answer.dead),
                 )
             if not more:
-                return
+                return False
+        return True
 
     async def _park_unknown(self) -> None:
         queues = self._queues or tuple(await self._call(ListReadyQueues()) or ())

@@ -64,14 +64,11 @@ class Maintained:
                 return False
 
 
-# How often each step comes, in seconds. Promoting has a rhythm of its own; parking needs a queue.
-RHYTHMS: tuple[tuple[Command[Any], float], ...] = (
+# What no look around can tell: how often it comes, in seconds.
+RARELY: tuple[tuple[Command[Any], float], ...] = (
     (MakeDays(), 3600.0),
-    # Orphans first: the reaper takes back what was adopted, in the same pass.
+    # Before the look around, which finds what it adopts.
     (ReapOrphans(), 60.0),
-    (ReapLeases(), 2.0),
-    (UnparkTasks(), 10.0),
-    (DiscardTasks(), 5.0),
     (DropPastDays(), 60.0),
     (ForgetWorkers(), 3600.0),
     (PruneAudit(), 3600.0),
@@ -80,4 +77,10 @@ RHYTHMS: tuple[tuple[Command[Any], float], ...] = (
 
 def maintenance_pass() -> list[Command[Any]]:
     """Return each step once, but parking: that is for those who know which types are known."""
-    return [*(command for command, _ in RHYTHMS), PromoteTasks()]
+    return [
+        *(command for command, _ in RARELY),
+        ReapLeases(),
+        UnparkTasks(),
+        DiscardTasks(),
+        PromoteTasks(),
+    ]

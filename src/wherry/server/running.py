@@ -93,9 +93,8 @@ async def running_service(
         )
         maintenance = Maintenance(
             session("maintenance"),
-            reap_seconds=settings.reap_every.total_seconds(),
-            promote_seconds=lambda: (
-                rhythms.poll_every_when_listening if listener.alive else rhythms.poll_every
+            look_seconds=lambda: (
+                settings.look_every if listener.alive else rhythms.poll_every
             ).total_seconds(),
             queues=None,
             found_work=desk.promoted,

@@ -1,0 +1,35 @@
+-- Tell what maintenance there is to do, and when the next of it is due: one look in place of a step of each kind that
+-- finds nothing. It changes nothing and locks nothing; each step looks for itself again.
+-- takes:   ready boolean (whether to look for ready tasks too, which only parking asks about)
+-- returns: lease_ends_in, due_in, discard_in (seconds until the first lease ends, the first delayed task is due, the
+--          first time to live is over; null if there is none, negative if it has passed), parked, ready (whether
+--          there is any such task)
+-- locks:   none
+-- index:   lease_by_expiry, live_delayed, live_discard, live_parked, live_ready
+select (select extract(epoch from lease.expires_at - wherry.now())::double precision
+          from wherry.lease
+         order by lease.expires_at
+         limit 1) as lease_ends_in,
+       (select extract(epoch from live.run_after - wherry.now())::double precision
+          from wherry.live
+         where live.state = 'delayed'
+         order by live.run_after
+         limit 1) as due_in,
+       (select extract(epoch from live.discard_at - wherry.now())::double precision
+          from wherry.live
+         where live.discard_at is not null
+           and live.state <> 'leased'
+         order by live.discard_at
+         limit 1) as discard_in,
+       -- Ordered, so that only the index of these tasks will do.
+       (select true
+          from wherry.live
+         where live.state = 'parked'
+         order by live.type
+         limit 1) is not null as parked,
+       (select true
+          from wherry.live
+         where live.state = 'ready'
+           and :ready::boolean
+         order by live.queue
+         limit 1) is not null as ready

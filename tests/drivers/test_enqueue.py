@@ -120,7 +120,11 @@ async def test_a_bad_payload_is_refused_before_anything_is_sent(
     assert stored() == [enqueued.id]
 
 
-async def test_what_goes_in_comes_out_equal(app: wherry.App, plain_caller: Kind) -> None:
+@pytest.mark.parametrize("key", [None, "key: %s :k"])
+async def test_what_goes_in_comes_out_equal(
+    app: wherry.App, plain_caller: Kind, key: str | None
+) -> None:
+    """Without a key it is another statement, with a parameter for each option."""
     payload = {
         "text": "50% of 'it', \"all\" \\ :name ::json %(x)s $1 \n – 💡",
         "numbers": [2**70, -0.0, 1e23, 0.1],
@@ -130,7 +134,7 @@ async def test_what_goes_in_comes_out_equal(app: wherry.App, plain_caller: Kind)
     await plain_caller.begin()
 
     enqueued = await plain_caller.enqueue(
-        app, "odd: %s :type", payload=payload, key="key: %s :k", tags=["a:b"], headers=headers,
+        app, "odd: %s :type", payload=payload, key=key, tags=["a:b", '"\\,{}'], headers=headers,
         queue="odd: %s", priority=-7, max_attempts=3, delay=60,
     )  # fmt: skip
 
@@ -138,8 +142,8 @@ async def test_what_goes_in_comes_out_equal(app: wherry.App, plain_caller: Kind)
     task = await app.aget_task(enqueued.id)
     assert task is not None
     assert task.payload == payload
-    assert (task.type, task.key, task.queue) == ("odd: %s :type", "key: %s :k", "odd: %s")
-    assert (task.tags, task.headers) == (("a:b",), headers)
+    assert (task.type, task.key, task.queue) == ("odd: %s :type", key, "odd: %s")
+    assert (task.tags, task.headers) == (("a:b", '"\\,{}'), headers)
     assert (task.priority, task.max_attempts) == (-7, 3)
 
 

@@ -35,6 +35,7 @@ NAMES = sorted(
 )
 ENQUEUERS = {
     "tasks/draw_task_ids",
+    "tasks/enqueue_one",
     "tasks/enqueue_tasks",
     "tasks/enqueue_without_keys",
     "tasks/find_task_by_key",

@@ -177,8 +177,7 @@ def test_many_tasks_are_stored_in_their_order_whatever_keys_they_have(session: S
 def test_many_are_all_or_none(session: Session, clock: Clock) -> None:
     """IDM-08."""
     # A second line of defence refuses it in the database: nothing of the call is stored.
-    bad = spec()
-    object.__setattr__(bad, "priority", 1000)
+    bad = spec()._replace(priority=1000)
     before = session.dump()
 
     with pytest.raises(psycopg.errors.CheckViolation):
@@ -216,21 +215,55 @@ def test_many_without_keys_keep_their_order_and_what_is_said_of_each(
     assert [task.queue for task in tasks] == ["default"] * 5 + ["q2"]
 
 
+def test_every_option_is_stored_the_same_alone_among_many_and_beside_a_key(
+    session: Session, clock: Clock
+) -> None:
+    told = spec(
+        "mail",
+        {"text": "\u00e9\u4e16\U0001f600", "none": None},
+        queue="a/b:c d",
+        priority=-7,
+        max_attempts=3,
+        timeout=timedelta(seconds=2.5),
+        ttl=timedelta(days=2),
+        retry=FullJitter(base=2, cap=60),
+        tags=["x", 'a "b", {c}', "back\\slash", "NULL"],
+        headers={"trace": "00-1", "empty": ""},
+        delay=timedelta(minutes=1),
+    )
+    timed = spec(run_after=datetime(2040, 2, 29, 12, 30, 0, 123456, tzinfo=UTC))
+    for one in (told, timed):
+        session.enqueue_many(one)
+        session.enqueue_many(one, one)
+        session.enqueue_many(one, spec(key="k", delay=1))
+
+    rows = [row for row in session.dump("live")["live"] if row["key"] is None]
+    assert len(rows) == 8
+    for same in (rows[:4], rows[4:]):
+        assert len({str({**row, **dict.fromkeys(OWN)}) for row in same}) == 1
+    for row in rows[:4]:
+        waits = [datetime.fromisoformat(row[n]) for n in ("created_at", "run_after", "discard_at")]
+        assert waits[1] - waits[0] == timedelta(minutes=1)
+        assert waits[2] - waits[0] == timedelta(days=2)
+    assert rows[0]["tags"] == ["x", 'a "b", {c}', "back\\slash", "NULL"]
+    assert {datetime.fromisoformat(row["run_after"]) for row in rows[4:]} == {timed.run_after}
+
+
 def test_none_at_all_are_no_trouble(session: Session) -> None:
     assert session.enqueue_many() == []
 
 
 @pytest.mark.parametrize("resend", ["before it ran", "while it runs", "after it ended"])
-@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize("keys", [(None,), (None, None), ("k", None)], ids=str)
 def test_an_enqueue_sent_again_with_its_ids_is_the_same_tasks(
-    session: Session, resend: str, key: str | None
+    session: Session, resend: str, keys: tuple[str | None, ...]
 ) -> None:
     """IDM-12: Ids drawn ahead make a second sending the same tasks."""
-    ids = tuple(session.call(DrawTaskIds(2)))
-    command = EnqueueTasks((spec(key=key), spec()), ids=ids)
+    ids = tuple(session.call(DrawTaskIds(len(keys))))
+    command = EnqueueTasks(tuple(spec(key=key) for key in keys), ids=ids)
     first = session.call(command)
     if resend != "before it ran":
-        leases = session.lease(2)
+        leases = session.lease(len(keys))
         if resend == "after it ended":
             session.complete(*leases)
     before = session.dump("live", "finished")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any, cast
 
 from wherry.commands.tasks import PAGE_LIMIT_BYTES, Filter, GetTask, ListTasks
@@ -16,6 +15,7 @@ from wherry.domain.options import (
     LONGEST_NAME_BYTES,
     LONGEST_TAG_BYTES,
     Options,
+    SpecMaker,
     TaskSpec,
     check_id,
     check_integer,
@@ -63,7 +63,7 @@ def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> list[TaskSpec]:
     """Return the checked tasks of a batch. Raises InvalidTask with the index of a bad one."""
     specs: list[TaskSpec] = []
     # Of tasks of which nothing is said but type and queue, by these.
-    plain: dict[tuple[str, str | None], partial[TaskSpec]] = {}
+    plain: dict[tuple[str, str | None], SpecMaker] = {}
     for index, task in enumerate(tasks):
         if not isinstance(task, Mapping):
             kind = builtins.type(task).__name__
@@ -90,7 +90,7 @@ def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> list[TaskSpec]:
                 plain[type, queue] = spec
         else:
             text = encode(payload, index=index)
-        specs.append(spec(payload=text))
+        specs.append(spec(text))
     return specs
 
 

@@ -132,7 +132,7 @@ class Calls(Operators):
         answers = await self.acarry(command, tx=tx, call="enqueue")
         # Who is asked for a result is the App, which has both forms.
         app = cast("ResultReader", self)
-        return [Enqueued(a.id, a.created, a.payload_matches, app) for a in answers]
+        return [answer.told_by(app) for answer in answers]
 
     async def aget_task(
         self, id: int | None = None, *, queue: str | None = None, key: str | None = None

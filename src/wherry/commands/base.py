@@ -19,10 +19,14 @@ Rows: TypeAlias = Sequence[Row]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One SQL file and its parameters."""
+    """One SQL file and its parameters.
+
+    `only_text`: it takes and returns nothing but text and nulls, which any driver reads alike.
+    """
 
     name: str
     params: Mapping[str, Any]
+    only_text: bool = False
 
 
 Answer: TypeAlias = Generator[Statement, Rows, R]

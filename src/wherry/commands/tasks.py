@@ -2,19 +2,20 @@
 
 Everything about keys is decided in enqueue_tasks.sql, in one statement; only a key whose task has
 finished takes a second look, since reading the finished partitions would slow every other enqueue.
-Most tasks have no key: where none of a call has one, enqueue_without_keys.sql stores them for less.
+Most tasks have no key: where none of a call has one, enqueue_without_keys.sql stores them for less,
+and enqueue_one.sql a single one. Those two are for tasks that nobody has sent before.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from wherry.commands.base import Answer, Command, Rows, Statement
+from wherry.commands.task_texts import Look, common, flag_text, one_params, run_text, task_text
 from wherry.domain.options import TaskSpec
 from wherry.domain.state import FINAL, State
 from wherry.domain.task import (
@@ -34,10 +35,6 @@ _KEY_ROUNDS = 6
 
 # Of payloads and results in a page: a thousand tasks could have two gigabytes of them.
 PAGE_LIMIT_BYTES = 16 * 1024 * 1024
-
-_OWN = ("payload", "key", "key_ttl_seconds")
-# What the next task of a run has to have in common with the first.
-_common = attrgetter(*(each.name for each in fields(TaskSpec) if each.name not in _OWN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,41 +70,51 @@ class EnqueueTasks(Command[list[Enqueued]]):
         return replace(self, resent=True)
 
     def answer(self) -> Answer[list[Enqueued]]:
-        if any(spec.key is not None for spec in self.specs):
+        if self.resent or any(spec.key is not None for spec in self.specs):
             answers = yield from self._with_keys()
+        elif len(self.specs) == 1:
+            answers = yield from self._one()
         else:
             answers = yield from self._without_keys()
         if self.resent and self.ids is not None:
             yield Statement("tasks/forget_resent", {"ids": list(self.ids)})
         return answers
 
+    def _one(self) -> Answer[list[Enqueued]]:
+        drawn = self.ids[0] if self.ids is not None else None
+        params = one_params(self.specs[0], drawn, notify=self.notify)
+        [[id_, _woken]] = yield Statement("tasks/enqueue_one", params, only_text=True)
+        return [Enqueued(int(id_), True, None)]
+
     def _without_keys(self) -> Answer[list[Enqueued]]:
         drawn = self.ids or (None,) * len(self.specs)
-        runs = groupby(zip(self.specs, drawn, strict=True), key=lambda task: _common(task[0]))
-        texts = (_run_text(list(run)) for _, run in runs)
+        runs = groupby(zip(self.specs, drawn, strict=True), key=lambda task: common(task[0]))
+        texts = (run_text(list(run)) for _, run in runs)
         [[text, _woken]] = yield Statement(
             "tasks/enqueue_without_keys",
-            {"tasks": f"[{','.join(texts)}]", "notify": _text(self.notify)},
+            {"tasks": f"[{','.join(texts)}]", "notify": flag_text(self.notify)},
+            only_text=True,
         )
         ids = json.loads(text) if self.ids is None else self.ids
         return [Enqueued(id_, True, None) for id_ in ids]
 
     def _with_keys(self) -> Answer[list[Enqueued]]:
         ids = self.ids or (None,) * len(self.specs)
-        looks: dict[tuple[str, str], _Look] = {}
+        looks: dict[tuple[str, str], Look] = {}
         answers: list[Enqueued] = []
         for left in reversed(range(_KEY_ROUNDS)):
             texts = (
-                _task_text(spec, id_, looks.get((spec.queue, spec.key or "")))
+                task_text(spec, id_, looks.get((spec.queue, spec.key or "")))
                 for spec, id_ in zip(self.specs, ids, strict=True)
             )
             [[text, _woken]] = yield Statement(
                 "tasks/enqueue_tasks",
                 {
                     "tasks": f"[{','.join(texts)}]",
-                    "notify": _text(self.notify),
-                    "last": _text(left == 0),
+                    "notify": flag_text(self.notify),
+                    "last": flag_text(left == 0),
                 },
+                only_text=True,
             )
             rows: list[tuple[int, bool, bool | None, bool]] = json.loads(text)
             answers = [Enqueued(id_, created, matches) for id_, created, matches, _ in rows]
@@ -129,70 +136,10 @@ class EnqueueTasks(Command[list[Enqueued]]):
         return answers
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """How a key's row was seen: its stamp (None: it was gone), and if its task has it still."""
-
-    stamp: int | None
-    taken: bool
-    id: int | None
-
-
-def _look_at_keys(names: list[tuple[str, str]]) -> Answer[dict[tuple[str, str], _Look]]:
+def _look_at_keys(names: list[tuple[str, str]]) -> Answer[dict[tuple[str, str], Look]]:
     asked = json.dumps([{"queue": queue, "key": key} for queue, key in names])
     [[text]] = yield Statement("tasks/resolve_keys", {"names": asked})
-    return {name: _Look(*row) for name, row in zip(names, json.loads(text), strict=True)}
-
-
-def _text(flag: bool) -> str:
-    return "true" if flag else "false"
-
-
-def _task_text(spec: TaskSpec, id: int | None, look: _Look | None) -> str:
-    """One element of the array; the payload goes in as the text it already is."""
-    said = _options(spec)
-    if id is not None:
-        said["id"] = id
-    if spec.key is not None:
-        said["key"] = spec.key
-        said["key_ttl_seconds"] = spec.key_ttl_seconds
-        if look is not None:
-            said["seen_stamp"] = look.stamp
-            said["seen_taken"] = look.taken
-    return f'{json.dumps(said)[:-1]}, "payload": {spec.payload}}}'
-
-
-def _run_text(run: list[tuple[TaskSpec, int | None]]) -> str:
-    """One element of the array: what the tasks of a run have in common is said once."""
-    said = _options(run[0][0])
-    if run[0][1] is not None:
-        said["ids"] = [id_ for _, id_ in run]
-    payloads = ",".join(spec.payload for spec, _ in run)
-    return f'{json.dumps(said)[:-1]}, "payloads": [{payloads}]}}'
-
-
-def _options(spec: TaskSpec) -> dict[str, Any]:
-    said: dict[str, Any] = {
-        "queue": spec.queue,
-        "type": spec.type,
-        "priority": spec.priority,
-        "max_attempts": spec.max_attempts,
-    }
-    if spec.delay_seconds is not None:
-        said["delay_seconds"] = spec.delay_seconds
-    if spec.run_after is not None:
-        said["run_after"] = spec.run_after.isoformat()
-    if spec.timeout_seconds is not None:
-        said["timeout_seconds"] = spec.timeout_seconds
-    if spec.ttl_seconds is not None:
-        said["ttl_seconds"] = spec.ttl_seconds
-    if spec.retry is not None:
-        said["retry"] = spec.retry
-    if spec.tags:
-        said["tags"] = spec.tags
-    if spec.headers:
-        said["headers"] = spec.headers
-    return said
+    return {name: Look(*row) for name, row in zip(names, json.loads(text), strict=True)}
 
 
 @dataclass(frozen=True, slots=True)

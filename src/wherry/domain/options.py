@@ -20,11 +20,10 @@ build an identifier, a path or a pattern from them without escaping.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, NoReturn, TypedDict, cast
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypedDict, cast
 
 from wherry.config import DEFAULT_MAX_ATTEMPTS, DEFAULT_QUEUE
 from wherry.domain.durations import Duration, seconds_from
@@ -71,24 +70,31 @@ class EnqueueOptions(DeclaredOptions, total=False):
     key: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSpec:
-    """A task that may be enqueued: every field checked and in the form the database takes."""
+class TaskSpec(NamedTuple):
+    """A task that may be enqueued: every field checked and in the form the database takes.
+
+    A tuple, since a batch makes thousands that differ in their payloads only: what tasks of one
+    kind have in common stands first, and their own last.
+    """
 
     queue: str
     type: str
-    payload: str
     priority: int
     delay_seconds: float | None
     run_after: datetime | None
     max_attempts: int
-    key: str | None
-    key_ttl_seconds: float | None
     retry: dict[str, Any] | None
     timeout_seconds: float | None
     ttl_seconds: float | None
     tags: tuple[str, ...]
     headers: dict[str, str]
+    key_ttl_seconds: float | None
+    key: str | None
+    payload: str
+
+
+# Makes the task of a payload; all else was checked.
+SpecMaker: TypeAlias = Callable[[str], TaskSpec]
 
 
 # What only `@app.task(...)` takes, besides these.
@@ -136,9 +142,9 @@ class Options:
 
         Raises InvalidOption; see `checked`.
         """
-        return self.checked(type, index=index)(payload=payload)
+        return self.checked(type, index=index)(payload)
 
-    def checked(self, type: str, *, index: int | None = None) -> partial[TaskSpec]:
+    def checked(self, type: str, *, index: int | None = None) -> SpecMaker:
         """Check all but the payload, once for many tasks; what is returned makes one of a payload.
 
         Raises InvalidOption, which names the option, its value, what to do, and *index*, the task's
@@ -152,26 +158,26 @@ class Options:
             delay = seconds_from(delay, option="delay", index=index)
         elif run_after is not None:
             run_after = check_instant(run_after, option="run_after", index=index)
-        return partial(
-            TaskSpec,
-            queue=check_name(self.queue, option="queue", index=index),
-            type=check_name(type, option="type", index=index),
-            priority=check_priority(self.priority, index=index),
-            delay_seconds=delay,
-            run_after=run_after,
-            max_attempts=check_max_attempts(self.max_attempts, index=index),
-            key=None if self.key is None else check_key(self.key, index=index),
-            key_ttl_seconds=(
+        common = (
+            check_name(self.queue, option="queue", index=index),
+            check_name(type, option="type", index=index),
+            check_priority(self.priority, index=index),
+            delay,
+            run_after,
+            check_max_attempts(self.max_attempts, index=index),
+            None if self.retry is None else to_json(check_policy(self.retry, index=index)),
+            _limit(self.timeout, option="timeout", index=index),
+            _limit(self.ttl, option="ttl", index=index),
+            _NO_TAGS if self.tags is _NO_TAGS else check_tags(self.tags, index=index),
+            {} if headers is None else check_headers(headers, index=index),
+            (
                 None
                 if self.key_ttl is None
                 else seconds_from(self.key_ttl, option="key_ttl", index=index)
             ),
-            retry=None if self.retry is None else to_json(check_policy(self.retry, index=index)),
-            timeout_seconds=_limit(self.timeout, option="timeout", index=index),
-            ttl_seconds=_limit(self.ttl, option="ttl", index=index),
-            tags=_NO_TAGS if self.tags is _NO_TAGS else check_tags(self.tags, index=index),
-            headers={} if headers is None else check_headers(headers, index=index),
+            None if self.key is None else check_key(self.key, index=index),
         )
+        return lambda payload: TaskSpec(*common, payload)
 
 
 def _said_of_one(given: Mapping[str, Any], *, index: int | None) -> dict[str, Any]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack
 
-from wherry.domain.options import EnqueueOptions, Options, TaskSpec, check_flag
+from wherry.domain.options import EnqueueOptions, Options, SpecMaker, TaskSpec, check_flag
 from wherry.domain.task import Enqueued
 from wherry.errors import HandlerError
 from wherry.tasks.payload import encode
@@ -61,6 +60,7 @@ class TaskType(Generic[P, R]):
         self.function = function
         self.name = name
         self.options = options
+        self._made_spec: SpecMaker | None = None
         self.tx: Any = AMBIENT
         self.notify = True
         self.isolation = isolation
@@ -90,7 +90,9 @@ class TaskType(Generic[P, R]):
         """
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy.options = self.options.changed(options)
+        if options:
+            copy.options = self.options.changed(options)
+            copy._made_spec = None
         if tx is not AMBIENT:
             copy.tx = tx
         if notify is not None:
@@ -144,12 +146,11 @@ class TaskType(Generic[P, R]):
         else:
             payload = dict(kwargs)
             self.bind(payload)
-        return self.options.spec(self.name, encode(payload))
+        text = encode(payload)
+        return self._spec_maker(index=None)(text)
 
     def _specs(self, calls: Iterable[Mapping[str, Any]]) -> list[TaskSpec]:
         specs: list[TaskSpec] = []
-        # The options are those of the type, so they are checked once.
-        spec: partial[TaskSpec] | None = None
         for index, call in enumerate(calls):
             payload = dict(call)
             try:
@@ -157,10 +158,14 @@ class TaskType(Generic[P, R]):
             except HandlerError as error:
                 raise HandlerError(f"task {index} of the batch: {error}") from None
             text = encode(payload, index=index)
-            if spec is None:
-                spec = self.options.checked(self.name, index=index)
-            specs.append(spec(payload=text))
+            specs.append(self._spec_maker(index=index)(text))
         return specs
+
+    def _spec_maker(self, *, index: int | None) -> SpecMaker:
+        """The options are those of the type, so they are checked once."""
+        if self._made_spec is None:
+            self._made_spec = self.options.checked(self.name, index=index)
+        return self._made_spec
 
 
 def _signature(

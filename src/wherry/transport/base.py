@@ -11,6 +11,7 @@ from psycopg.pq import PipelineStatus
 from psycopg.rows import tuple_row
 
 from wherry.commands.base import Command, Rows, Statement
+from wherry.transport.bounded import AsyncConnection, Connection
 from wherry.transport.render import render
 
 R = TypeVar("R")
@@ -54,34 +55,45 @@ async def adrive(command: Command[R], fetch: Callable[[Statement], Awaitable[Row
 
 def run(connection: psycopg.Connection[Any], command: Command[R], *, schema: str) -> R:
     """Answer *command* on a connection, in whatever transaction is open there."""
-    # Not connection.cursor(): the caller may have set another kind of cursor or row there. A raw
-    # one, since the others look for parameters in a long statement at every call.
-    with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
+    prepared = connection.prepared if isinstance(connection, Connection) else None
 
-        def fetch(statement: Statement) -> Rows:
-            text, names = _rendered(statement.name, schema)
-            cursor.execute(text, [statement.params[name] for name in names])
+    def fetch(statement: Statement) -> Rows:
+        text, names = _rendered(statement.name, schema)
+        params = statement.params
+        values = [params[name] for name in names]
+        if prepared is not None and statement.only_text:
+            return connection.wait(prepared.rows(text, values))
+        # Not connection.cursor(): the caller may have set another kind of cursor or row there. A
+        # raw one, since the others look for parameters in a long statement at every call.
+        with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
+            cursor.execute(text, values)
             return cursor.fetchall() if _has_rows(cursor) else ()
 
-        return drive(command, fetch)
+    return drive(command, fetch)
 
 
 async def arun(connection: psycopg.AsyncConnection[Any], command: Command[R], *, schema: str) -> R:
     """Answer *command* on an async connection, in whatever transaction is open there."""
-    async with psycopg.AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
+    prepared = connection.prepared if isinstance(connection, AsyncConnection) else None
 
-        async def fetch(statement: Statement) -> Rows:
-            text, names = _rendered(statement.name, schema)
-            await cursor.execute(text, [statement.params[name] for name in names])
+    async def fetch(statement: Statement) -> Rows:
+        text, names = _rendered(statement.name, schema)
+        params = statement.params
+        values = [params[name] for name in names]
+        if prepared is not None and statement.only_text:
+            return await connection.wait(prepared.rows(text, values))
+        async with psycopg.AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
+            await cursor.execute(text, values)
             return await cursor.fetchall() if _has_rows(cursor) else ()
 
-        return await adrive(command, fetch)
+    return await adrive(command, fetch)
 
 
 def _has_rows(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> bool:
-    # In a caller's pipeline nothing has come back yet: fetching waits for it.
+    # Not cursor.description, which makes an object of every column. In a caller's pipeline nothing
+    # has come back yet: fetching waits for it.
     pipeline = cursor.connection.pgconn.pipeline_status
-    return cursor.description is not None or pipeline != PipelineStatus.OFF
+    return cursor.rownumber is not None or pipeline != PipelineStatus.OFF
 
 
 @lru_cache(maxsize=1024)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from functools import cached_property
 from time import monotonic
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import waiting
+
+from wherry.transport.prepared import Prepared
 
 R = TypeVar("R")
 
@@ -27,6 +30,11 @@ class Connection(psycopg.Connection[Any]):
 
     answer_seconds = ANSWER_SECONDS
 
+    @cached_property
+    def prepared(self) -> Prepared:
+        """What it has prepared besides what psycopg has."""
+        return Prepared(self)
+
     def wait(self, gen: Generator[Any, Any, R], *args: Any, **limits: Any) -> R:
         """Drive one exchange with the server."""
         return super().wait(_bounded(gen, self), *args, **limits)
@@ -36,6 +44,11 @@ class AsyncConnection(psycopg.AsyncConnection[Any]):
     """A connection on which no wait is endless."""
 
     answer_seconds = ANSWER_SECONDS
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """What it has prepared besides what psycopg has."""
+        return Prepared(self)
 
     async def wait(self, gen: Generator[Any, Any, R], *args: Any, **limits: Any) -> R:
         """Drive one exchange with the server."""

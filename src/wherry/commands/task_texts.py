@@ -1,0 +1,105 @@
+"""How tasks are written into the parameters of the statements that store them.
+
+A payload is JSON text already and goes in as it is; nothing here looks into it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from wherry.domain.options import TaskSpec
+
+# What the next task of a run has to have in common with the first: all but what stands last.
+common = itemgetter(slice(0, TaskSpec._fields.index("key_ttl_seconds")))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a key's row was seen: its stamp (None: it was gone), and if its task has it still."""
+
+    stamp: int | None
+    taken: bool
+    id: int | None
+
+
+def flag_text(flag: bool) -> str:
+    """A yes or no."""
+    return "true" if flag else "false"
+
+
+def one_params(spec: TaskSpec, id: int | None, *, notify: bool) -> dict[str, str | None]:
+    """All that enqueue_one.sql takes."""
+    delay, run_after, retry = spec.delay_seconds, spec.run_after, spec.retry
+    timeout, ttl, tags, headers = spec.timeout_seconds, spec.ttl_seconds, spec.tags, spec.headers
+    return {
+        "id": None if id is None else str(id),
+        "queue": spec.queue,
+        "type": spec.type,
+        "payload": spec.payload,
+        "priority": str(spec.priority),
+        "delay_seconds": None if delay is None else repr(delay),
+        "run_after": None if run_after is None else run_after.isoformat(),
+        "max_attempts": str(spec.max_attempts),
+        "retry": None if retry is None else json.dumps(retry),
+        "timeout_seconds": None if timeout is None else repr(timeout),
+        "ttl_seconds": None if ttl is None else repr(ttl),
+        "tags": _array_text(tags) if tags else None,
+        "headers": json.dumps(headers) if headers else None,
+        "notify": flag_text(notify),
+    }
+
+
+def _array_text(tags: tuple[str, ...]) -> str:
+    """The tags as PostgreSQL writes an array; in quotes, nothing but these two is special."""
+    quoted = (tag.replace("\\", "\\\\").replace('"', '\\"') for tag in tags)
+    return "{" + ",".join(f'"{tag}"' for tag in quoted) + "}"
+
+
+def task_text(spec: TaskSpec, id: int | None, look: Look | None) -> str:
+    """One element of the array that enqueue_tasks.sql takes."""
+    said = _options(spec)
+    if id is not None:
+        said["id"] = id
+    if spec.key is not None:
+        said["key"] = spec.key
+        said["key_ttl_seconds"] = spec.key_ttl_seconds
+        if look is not None:
+            said["seen_stamp"] = look.stamp
+            said["seen_taken"] = look.taken
+    return f'{json.dumps(said)[:-1]}, "payload": {spec.payload}}}'
+
+
+def run_text(run: list[tuple[TaskSpec, int | None]]) -> str:
+    """One element of what enqueue_without_keys.sql takes: what a run has in common is said once."""
+    said = _options(run[0][0])
+    if run[0][1] is not None:
+        said["ids"] = [id_ for _, id_ in run]
+    payloads = ",".join(spec.payload for spec, _ in run)
+    return f'{json.dumps(said)[:-1]}, "payloads": [{payloads}]}}'
+
+
+def _options(spec: TaskSpec) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "queue": spec.queue,
+        "type": spec.type,
+        "priority": spec.priority,
+        "max_attempts": spec.max_attempts,
+    }
+    if spec.delay_seconds is not None:
+        said["delay_seconds"] = spec.delay_seconds
+    if spec.run_after is not None:
+        said["run_after"] = spec.run_after.isoformat()
+    if spec.timeout_seconds is not None:
+        said["timeout_seconds"] = spec.timeout_seconds
+    if spec.ttl_seconds is not None:
+        said["ttl_seconds"] = spec.ttl_seconds
+    if spec.retry is not None:
+        said["retry"] = spec.retry
+    if spec.tags:
+        said["tags"] = spec.tags
+    if spec.headers:
+        said["headers"] = spec.headers
+    return said

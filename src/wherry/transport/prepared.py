@@ -1,0 +1,61 @@
+"""Runs statements of nothing but text on our own connections, without psycopg's cursors.
+
+For a small statement the client would spend more on a cursor than on everything else together.
+Each statement is prepared at its first use and kept as long as the connection: there are few. Only
+for connections that nobody else uses: a caller's may be in a pipeline, or forbid to prepare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import errors, generators
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
+
+from wherry.commands.base import Rows
+
+
+class Prepared:
+    """The statements that one connection has prepared."""
+
+    def __init__(self, connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+        self._pgconn = connection.pgconn
+        # Of the session, which nobody changes. ASCII is how SQL_ASCII is called, which looks at
+        # nothing: psycopg sends UTF-8 there, too.
+        encoding = connection.info.encoding
+        self._encoding = "utf-8" if encoding == "ascii" else encoding
+        self._names: dict[bytes, bytes] = {}
+        self._tried = 0
+
+    def rows(self, text: bytes, values: Sequence[str | None]) -> Generator[Any, Any, Rows]:
+        """Exchange one statement for its rows; the connection's `wait` drives it."""
+        name = self._names.get(text)
+        if name is None:
+            # A name of its own for each try: one that was interrupted may have come through.
+            self._tried += 1
+            name = b"wherry_%d" % self._tried
+            self._pgconn.send_prepare(name, text)
+            self._checked((yield from generators.execute(self._pgconn)))
+            self._names[text] = name
+        encoding = self._encoding
+        self._pgconn.send_query_prepared(
+            name, [None if value is None else value.encode(encoding) for value in values]
+        )
+        result = self._checked((yield from generators.execute(self._pgconn)))
+        columns = range(result.nfields)
+        return [
+            tuple(self._read(result.get_value(row, column)) for column in columns)
+            for row in range(result.ntuples)
+        ]
+
+    def _checked(self, results: list[PGresult]) -> PGresult:
+        [result] = results
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise errors.error_from_result(result, encoding=self._encoding)
+        return result
+
+    def _read(self, value: bytes | None) -> str | None:
+        return None if value is None else value.decode(self._encoding)

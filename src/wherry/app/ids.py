@@ -31,6 +31,8 @@ class TaskIds:
                 self._pid = os.getpid()
             if len(self._stock) < n:
                 return None
+            if n == 1:
+                return (self._stock.popleft(),)
             return tuple(self._stock.popleft() for _ in range(n))
 
     def draw_for(self, n: int) -> int:

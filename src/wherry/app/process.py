@@ -232,6 +232,9 @@ class Process:
         return cast("Command[R]", CompleteInTransaction(replace(outcome, lease=lease)))
 
     def _blocking_pool(self) -> OurBlockingTransport:
+        made = self._pool
+        if made is not None and self._pid == os.getpid():
+            return made
         with self._lock:
             self._notice_fork()
             if self._pool is None:

@@ -63,7 +63,7 @@ class PoolTransport:
         PoolExhausted when no connection of the pool becomes free in that time.
         """
         deadline = monotonic() + self.settings.acquire_timeout.total_seconds()
-        patience = Patience(first=0.02, longest=1.0)
+        patience: Patience | None = None
         while True:
             try:
                 return self._once(command)
@@ -76,6 +76,7 @@ class PoolTransport:
                     raise (translated(error, schema=self.schema) or error) from error
                 if fault is Fault.LOST:
                     command = command.again()
+            patience = patience or Patience(first=0.02, longest=1.0)
             time.sleep(patience.next_pause())
 
     def _once(self, command: Command[R]) -> R:

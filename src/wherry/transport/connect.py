@@ -15,7 +15,8 @@ from wherry.config import PoolSettings
 from wherry.dsn import read_dsn
 
 # A plan made while the tables were empty must not survive a bulk load: walking an index is always
-# right for our statements. The other three keep a role's own settings from failing a command
+# right for our statements. None of them is worth a process more, which the planner would start even
+# for a page of ten tasks. The other three keep a role's own settings from failing a command
 # half-way.
 _OPTIONS = {
     "default_transaction_isolation": "read\\ committed",
@@ -24,6 +25,7 @@ _OPTIONS = {
     "enable_bitmapscan": "off",
     "enable_mergejoin": "off",
     "enable_nestloop": "off",
+    "max_parallel_workers_per_gather": "0",
     "statement_timeout": "60s",
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "60s",

@@ -4,7 +4,7 @@
 --          no other type as we do
 -- returns: id (as text); nothing if the lease is gone
 -- locks:   the task, until the caller's transaction ends; nothing that another task needs
--- index:   live_pkey
+-- index:   live_pkey, lease_pkey
 with gone as (
     delete from wherry.live
      where live.id = :id::text::bigint

@@ -5,7 +5,7 @@
 -- returns: ord (position in the array, from 1), state (queued, failed, dead, canceled), woken (how many
 --          notifications)
 -- locks:   the tasks, skip locked
--- index:   live_pkey, lease_pkey
+-- index:   live_pkey, lease_pkey, attempt_pkey
 with asked as materialized (
     select o.id, o.queue, o.token, o.lease_id, o.verdict, o.retry_seconds, o.error_type, o.message, o.traceback,
            o.reason, o.ord

@@ -2,7 +2,7 @@
 -- takes:   batch integer
 -- returns: id
 -- locks:   the tasks, skip locked
--- index:   live_discard
+-- index:   live_discard, live_pkey
 with mine as materialized (
     select live.id, live.queue, live.token, null::bigint as ord, 'canceled' as next_state, live.attempts as next_attempts,
            live.lease_id as settled_by, null::text as worker, 'expired' as reason, null::json as result, live.last_error

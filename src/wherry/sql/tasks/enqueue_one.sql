@@ -7,7 +7,7 @@
 -- returns: id, woken (empty, or null where nobody was notified); both are text, since a caller's driver may read no
 --          other type as we do
 -- locks:   none
--- index:   live_pkey
+-- index:   none
 insert into wherry.live (
        id, position, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, max_attempts, priority, state,
        queue, type, tags, headers, retry, payload

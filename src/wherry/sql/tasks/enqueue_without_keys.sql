@@ -7,7 +7,7 @@
 -- returns: ids (a json array in the order of the tasks; empty if they were given), woken (how many notifications); both
 --          are text, since a caller's driver may read no other type as we do
 -- locks:   none
--- index:   live_pkey
+-- index:   none
 with asked as materialized (
     select t.ids,
            t.payloads,

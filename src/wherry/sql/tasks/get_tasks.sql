@@ -2,7 +2,7 @@
 -- takes:   ids bigint[]
 -- returns: a Task
 -- locks:   none
--- index:   live_pkey, finished_pkey
+-- index:   live_pkey, lease_pkey, finished_pkey
 select live.id, live.queue, live.type, live.payload::text as payload_text,
        case when live.state = 'leased' then 'leased' else 'queued' end as state, live.priority, live.attempts,
        live.max_attempts, live.token, live.run_after, live.created_at, live.leased_at as started_at,

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from wherry.signals import Cancel, Fail, Retry, Signal, Snooze
     from wherry.tasks.task import TaskType
     from wherry.worker.context import Context, current
-    from wherry.worker.worker import Summary
+    from wherry.worker.summary import Summary
 
 __version__ = "0.1.0"
 

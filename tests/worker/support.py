@@ -19,7 +19,7 @@ from wherry.app.work import run_worker
 from wherry.config import WorkerSettings
 from wherry.domain.state import State
 from wherry.domain.task import Task
-from wherry.worker.worker import Summary
+from wherry.worker.summary import Summary
 
 T = TypeVar("T")
 

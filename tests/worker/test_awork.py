@@ -22,7 +22,8 @@ from wherry.domain.state import State
 from wherry.errors import ConfigError, InvalidOption
 from wherry.maintenance.service import Maintenance
 from wherry.transport.listen import Listener
-from wherry.worker.worker import Summary, Worker
+from wherry.worker.summary import Summary
+from wherry.worker.worker import Worker
 
 Connect = Callable[..., psycopg.Connection[Any]]
 HANGS = 600

@@ -14,6 +14,8 @@ from wherry.worker.buffer import Buffer
 async def _slots(buffer: Buffer, many: int, got: list[int]) -> list[asyncio.Task[None]]:
     async def take() -> None:
         got.append((await buffer.get()).id)
+        # As who waits for a handler, or for ever.
+        buffer.wake(2)
 
     slots = [asyncio.create_task(take()) for _ in range(many)]
     await asyncio.sleep(0)
@@ -36,6 +38,26 @@ async def test_leases_are_taken_in_their_order_by_as_many_slots_as_there_are_lea
     buffer.put(_leases(3))
     await slots[2]
     assert got == [1, 2, 3]
+
+
+async def test_a_slot_that_never_waits_takes_all_and_the_others_sleep_on() -> None:
+    buffer, woken = Buffer(), list[str]()
+
+    async def slot(name: str) -> None:
+        while True:
+            await buffer.get()
+            woken.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        slots = [group.create_task(slot(name)) for name in "abc"]
+        await asyncio.sleep(0)
+        buffer.put(_leases(1, 2, 3, 4))
+        await await_for(lambda: not len(buffer))
+        buffer.wake(3)
+        for each in slots:
+            each.cancel()
+
+    assert woken == ["a"] * 4
 
 
 async def test_a_slot_that_was_woken_and_canceled_at_once_leaves_its_lease_to_another() -> None:

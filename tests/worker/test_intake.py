@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -86,6 +87,32 @@ async def test_it_leases_for_its_free_slots_first_and_then_ahead_of_quick_handle
     assert limits[0] == 4
     assert max(limits) > 100
     assert max(limits) <= 1000
+
+
+async def test_the_next_lease_is_on_its_way_while_handlers_that_never_wait_still_run() -> None:
+    app = offline_app()
+    ran, leased, left_at_leases = 0, 0, list[int]()
+    give = leasing([make_lease(n) for n in range(150)])
+
+    @app.task(name="t")
+    async def t() -> None:
+        nonlocal ran
+        ran += 1
+        time.sleep(0.002)  # noqa: ASYNC251 - it is to hold up the loop
+
+    def watched(command: LeaseTasks) -> Any:
+        nonlocal leased
+        left_at_leases.append(leased - ran)
+        given = give(command)
+        leased += len(given)
+        return given
+
+    worker, _ = scripted(app, watched, concurrency=2, until_empty=True)
+
+    await worker.run()
+
+    assert ran == 150
+    assert max(left_at_leases) > 10
 
 
 async def test_slow_handlers_are_not_prefetched_for() -> None:

@@ -40,6 +40,18 @@ def test_fast_handlers_are_soon_prefetched_for() -> None:
     assert wanted_by(pace) == Wanted(tasks=1000, last=20)
 
 
+def test_of_quick_handlers_a_second_lease_is_on_its_way_while_the_first_is_run() -> None:
+    pace = paced(*[0.00001] * 20)
+
+    def then(buffered: int) -> Wanted:
+        return wanted(
+            slots=20, running=1, buffered=buffered, pace=pace.seconds, ahead_seconds=0.1, most=1000
+        )
+
+    assert then(1000) == Wanted(tasks=1000, last=0)
+    assert then(2000) == Wanted(tasks=0, last=0)
+
+
 def test_one_long_handler_ends_the_prefetching_at_once() -> None:
     pace = paced(*[0.001] * 100, 2.0)
 

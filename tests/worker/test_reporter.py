@@ -27,11 +27,11 @@ FAILURE = Failure("ValueError", "no good", "")
 class Told:
     """A reporter at work on a scripted transport, and what it told."""
 
-    def __init__(self, transport: FakeTransport) -> None:
+    def __init__(self, transport: FakeTransport, too: FakeTransport | None = None) -> None:
         self.transport = transport
         self.held = Held()
         self.answers: list[tuple[int, Reported]] = []
-        self.reporter = Reporter(transport, self.held, told=self._told)
+        self.reporter = Reporter(transport, self.held, told=self._told, too=too)
 
     def _told(self, outcomes: Sequence[Outcome], answers: Sequence[Reported]) -> None:
         told = zip(outcomes, answers, strict=True)
@@ -80,6 +80,45 @@ async def test_what_ends_while_a_report_is_under_way_shares_the_next_one() -> No
     sizes = [len(command.outcomes) for command in told.transport.of(CompleteTasks)]
     assert sizes == [1, 48]
     assert told.answers == [(n, Reported.DONE) for n in range(1, 50)]
+    assert len(told.held) == 0
+
+
+async def test_a_second_report_goes_out_where_batches_pile_up_but_never_of_the_same_leases() -> (
+    None
+):
+    may_answer = asyncio.Event()
+
+    async def slowly(command: CompleteTasks) -> list[Reported]:
+        await may_answer.wait()
+        return [Reported.DONE] * len(command.outcomes)
+
+    first, second = (FakeTransport({CompleteTasks: slowly}) for _ in range(2))
+    told = Told(first, second)
+    lease_ids = [f"{n}1111111-0000-0000-0000-000000000000" for n in range(3)]
+    batches = [
+        [make_lease(n * 1500 + i, lease_id=lease_id) for i in range(1500)]
+        for n, lease_id in enumerate(lease_ids)
+    ]
+    for batch in batches:
+        told.held.add(batch)
+    async with asyncio.TaskGroup() as group:
+        runs = [group.create_task(run()) for run in (told.reporter.run, told.reporter.run_too)]
+        told.reporter.put(Completed(batches[0][0]))
+        await await_for(lambda: first.calls)
+
+        for lease in [*batches[0][1:], *batches[1], *batches[2]]:
+            told.reporter.put(Completed(lease))
+        await await_for(lambda: second.calls)
+        may_answer.set()
+        await told.settled()
+        for run in runs:
+            run.cancel()
+
+    [beside, *_] = second.of(CompleteTasks)
+    assert [outcome.lease.id for outcome in beside.outcomes] == list(range(1500, 2500))
+    sent = first.of(CompleteTasks) + second.of(CompleteTasks)
+    closed = [lease_id for command in sent for lease_id in command.closed]
+    assert sorted(closed) == lease_ids
     assert len(told.held) == 0
 
 

@@ -30,7 +30,7 @@ from wherry.errors import HandlerError, InvalidOption
 from wherry.migrations import Applied, migrate
 from wherry.tasks.registry import Registry, default_name
 from wherry.tasks.task import TaskType
-from wherry.worker.worker import Summary
+from wherry.worker.summary import Summary
 
 P = ParamSpec("P")
 R = TypeVar("R")

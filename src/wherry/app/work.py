@@ -48,8 +48,9 @@ from wherry.worker.keeper import Beats, Keeper
 from wherry.worker.remote import RemoteSource
 from wherry.worker.signals import handled
 from wherry.worker.source import LocalSource, Source
+from wherry.worker.summary import Summary
 from wherry.worker.wakeups import Wakeups
-from wherry.worker.worker import Summary, Worker
+from wherry.worker.worker import Worker
 
 log = logging.getLogger("wherry.worker")
 
@@ -162,13 +163,14 @@ class _Plan:
             types=self.app.registry.names,
         )
 
-    def worker(self, source: Source, reporting: Transport) -> Worker:
-        """Return the worker itself."""
+    def worker(self, source: Source, *reporting: Transport) -> Worker:
+        """Return the worker itself; a second transport is used where reports pile up."""
         return Worker(
             self.app,
             self.app.registry,
             source=source,
-            reporting=reporting,
+            reporting=reporting[0],
+            reporting_too=reporting[1] if len(reporting) > 1 else None,
             name=self.name,
             settings=self.settings,
             until_empty=self.until_empty,
@@ -269,7 +271,12 @@ async def _local(plan: _Plan, stack: AsyncExitStack) -> _Parts:
         options=BRIEF | NO_WAIT,
         answer_seconds=plan.beat_answer_seconds,
     )
-    worker = plan.worker(source, session("reporting", BRIEF, BRIEF_SECONDS))
+    worker = plan.worker(
+        source,
+        session("reporting", BRIEF, BRIEF_SECONDS),
+        # Connects only where one does not keep up.
+        session("reporting too", BRIEF, BRIEF_SECONDS),
+    )
     try:
         # Known before the first look for parked tasks: some may have waited for these types.
         worker.direct(await maintaining.call(me))

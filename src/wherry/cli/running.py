@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wherry.app.app import App
-    from wherry.worker.worker import Summary
+    from wherry.worker.summary import Summary
 
 log = logging.getLogger("wherry.worker")
 

@@ -172,15 +172,23 @@ class CompleteTasks(Command[list[Reported]]):
 
     def answer(self) -> Answer[list[Reported]]:
         firsts = _firsts(self.outcomes)
-        batches: dict[tuple[str, str], list[tuple[int, Completed]]] = defaultdict(list)
-        for ord_, outcome in enumerate(firsts.values(), start=1):
-            batches[outcome.lease.lease_id, outcome.lease.queue].append((ord_, outcome))
-        outcomes = json.dumps([_batch(batch) for batch in batches.values()])
+        batches: dict[tuple[str, str], list[Completed]] = defaultdict(list)
+        for outcome in firsts.values():
+            batches[outcome.lease.lease_id, outcome.lease.queue].append(outcome)
+        told: list[dict[str, Any]] = []
+        in_order: dict[Fence, Completed] = {}
+        for batch in batches.values():
+            told.append(_batch(batch, before=len(in_order)))
+            in_order.update([(outcome.lease.fence, outcome) for outcome in batch])
         rows = yield Statement(
-            "leases/complete_tasks", {"outcomes": outcomes, "closed": list(self.closed)}
+            "leases/complete_tasks", {"outcomes": json.dumps(told), "closed": list(self.closed)}
         )
+        if len(rows) == len(self.outcomes):
+            # Nearly always.
+            return [Reported.DONE] * len(rows)
         done = [(ord_, Reported.DONE) for (ord_,) in rows]
-        return (yield from _settled(self.outcomes, firsts, done, verb="complete"))
+        known = yield from _settled(tuple(in_order.values()), in_order, done, verb="complete")
+        return list(_in_turn(self.outcomes, dict(zip(in_order, known, strict=True))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,16 +314,17 @@ def _in_order(rows: Rows) -> list[Row]:
     return sorted(sorted(rows, key=_position), key=_priority, reverse=True)
 
 
-def _batch(outcomes: Sequence[tuple[int, Completed]]) -> dict[str, Any]:
-    lease = outcomes[0][1].lease
+def _batch(outcomes: Sequence[Completed], *, before: int) -> dict[str, Any]:
+    lease = outcomes[0].lease
+    results = [outcome.result_text for outcome in outcomes]
     return {
         "lease_id": lease.lease_id,
         "queue": lease.queue,
-        "ords": [ord_ for ord_, _ in outcomes],
-        "task_ids": [outcome.lease.id for _, outcome in outcomes],
-        "tokens": [outcome.lease.token for _, outcome in outcomes],
+        "before": before,
+        "task_ids": [outcome.lease.id for outcome in outcomes],
+        "tokens": [outcome.lease.token for outcome in outcomes],
         # As texts: PostgreSQL takes a list in an array for one more dimension of that array.
-        "results": [outcome.result_text for _, outcome in outcomes],
+        "results": results if any(result is not None for result in results) else None,
     }
 
 
@@ -343,9 +352,10 @@ def _of_state(state: str) -> Reported:
 
 def _firsts(outcomes: Sequence[_O]) -> dict[Fence, _O]:
     """Return the first outcome of each lease: what the same call says of it later is too late."""
-    firsts: dict[Fence, _O] = {}
-    for outcome in outcomes:
-        firsts.setdefault(outcome.lease.fence, outcome)
+    firsts = {outcome.lease.fence: outcome for outcome in outcomes}
+    if len(firsts) < len(outcomes):
+        # The last of each is there, in the place of its first.
+        firsts.update((outcome.lease.fence, outcome) for outcome in reversed(outcomes))
     return firsts
 
 

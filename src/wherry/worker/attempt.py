@@ -46,8 +46,7 @@ class Reason(Enum):
 class Attempt:
     """One attempt while it runs."""
 
-    # Of the class, since most attempts end as they began: each is made a hundred thousand times a
-    # second.
+    # Of the class, since most attempts end as they began.
     in_thread = False
     # The thread's identifier, once the handler runs in it.
     thread: int | None = None
@@ -56,12 +55,18 @@ class Attempt:
     warned = False
     forsaken = False
 
-    def __init__(self, context: Context, lease: Lease, began_at: float) -> None:
+    def __init__(
+        self,
+        context: Context,
+        lease: Lease,
+        began_at: float,
+        slot: asyncio.Task[Any] | None,
+    ) -> None:
         self.context = context
         self.lease = lease
         timeout = lease.timeout_seconds
         self.stop_at = None if timeout is None else began_at + timeout
-        self.slot = asyncio.current_task()
+        self.slot = slot
 
     def stop(self, reason: Reason) -> None:
         """Tell the handler to stop: an async one is canceled, a plain one finds `cancelled` set.
@@ -108,13 +113,16 @@ class Runner:
         threads: Threads,
         *,
         is_ending: Callable[[], bool],
+        waits: Callable[[], object] = lambda: None,
     ) -> None:
         self._app = app
         self._registry = registry
         self._threads = threads
+        # Called when a handler is about to be waited for: most end without.
+        self._waits = waits
         # Whether the whole loop is being canceled, when a cancellation is no handler's fault.
         self._is_ending = is_ending
-        # What is running now.
+        # What is running now and has had to be waited for: of the rest nobody could ask meanwhile.
         self.running: dict[Fence, Attempt] = {}
 
     async def run(self, lease: Lease) -> Outcome | None:
@@ -138,30 +146,45 @@ class Runner:
         except HandlerError as bad:
             # A worker that is newer or older may take it: retried, by policy.
             return _judged(bad, lease, task_type)
-        attempt = Attempt(Context(self._app, lease), lease, now)
-        fence = lease.fence
-        self.running[fence] = attempt
+        context = Context(self._app, lease)
+        own = contextvars.copy_context()
+        slot = asyncio.current_task()
+        coroutine: Coroutine[Any, Any, Any] | None = None
         error: BaseException | None = None
         value: Any = None
+        if task_type.isolation == "loop":
+            try:
+                coroutine, value = own.run(_begin, context, task_type.function, arguments)
+            except BaseException as raised:  # noqa: BLE001 - the border around every handler
+                error = raised
+            if coroutine is None and error is None:
+                # Most of what is quick ends here, without anything made to wait with.
+                if slot is not None and slot.cancelling():
+                    await _absorb(slot)
+                return _after_return(value, context, task_type)
+        attempt = Attempt(context, lease, now, slot)
+        fence = lease.fence
+        self.running[fence] = attempt
         try:
             try:
-                own = contextvars.copy_context()
-                if task_type.isolation == "loop":
-                    # Most of what is quick ends here, without anything made to wait with.
-                    coroutine, value = own.run(
-                        _begin, attempt.context, task_type.function, arguments
-                    )
-                    if coroutine is not None:
-                        value = await _InContext(own, coroutine, value, attempt)
-                else:
+                if coroutine is not None:
+                    self._waits()
+                    value = await _InContext(own, coroutine, value, attempt)
+                elif error is None:
+                    self._waits()
                     error, value = await self._in_thread(own, task_type, attempt, arguments)
             except BaseException as raised:  # noqa: BLE001 - the border around every handler
                 error = raised
-            if attempt.slot is not None and attempt.slot.cancelling():
-                await _absorb(attempt.slot)
+            if slot is not None and slot.cancelling():
+                await _absorb(slot)
             if error is not None:
                 return self._after_error(error, attempt, task_type)
-            return _after_return(value, attempt, task_type)
+            if attempt.reason is Reason.LOST and not context.completing:
+                log.warning(
+                    "task %s returned after its lease was lost: its result is dropped", lease.id
+                )
+                return None
+            return _after_return(value, context, task_type)
         finally:
             # Not before: a worker ends when nothing runs and nothing waits to be reported.
             del self.running[fence]
@@ -236,13 +259,10 @@ class Runner:
         return _judged(error, lease, task_type)
 
 
-def _after_return(value: Any, attempt: Attempt, task_type: TaskType[Any, Any]) -> Outcome | None:
-    lease = attempt.lease
-    if attempt.context.completing:
+def _after_return(value: Any, context: Context, task_type: TaskType[Any, Any]) -> Outcome:
+    lease = context.lease
+    if context.completing:
         return _rolled_back(lease)
-    if attempt.reason is Reason.LOST:
-        log.warning("task %s returned after its lease was lost: its result is dropped", lease.id)
-        return None
     if not task_type.store_result or value is None:
         return Completed(lease, None)
     try:

@@ -1,7 +1,8 @@
 """Leases that wait for a slot, and slots that wait for a lease.
 
-Whichever slot comes first takes the next lease, whoever was woken for it: while there are leases
-nobody waits, and taking one costs next to nothing.
+Whichever slot comes first takes the next lease, whoever was woken for it. Only one slot is woken
+for a batch: it goes on by itself as long as its handlers never wait, and wakes others when one
+does. So where handlers are quick the other slots cost nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ class Buffer:
         return len(self._leases)
 
     def put(self, leases: Sequence[Lease]) -> None:
-        """Add leases, and wake a slot for each."""
+        """Add leases, and wake a slot."""
         self._leases.extend(leases)
-        self._wake(len(leases))
+        self.wake(1)
+
+    def take(self) -> Lease | None:
+        """Return the next lease, if there is one."""
+        return self._leases.popleft() if self._leases else None
 
     async def get(self) -> Lease:
         """Return the next lease as soon as there is one."""
@@ -38,7 +43,7 @@ class Buffer:
             except BaseException:
                 # Who was woken and canceled at once leaves the lease to another.
                 if woken.done() and not woken.cancelled():
-                    self._wake(1)
+                    self.wake(1)
                 raise
         return self._leases.popleft()
 
@@ -48,7 +53,12 @@ class Buffer:
         self._leases.clear()
         return left
 
-    def _wake(self, most: int) -> None:
+    def wake(self, most: int) -> None:
+        """Wake *most* of the slots that wait, if there are leases for them.
+
+        Whoever takes a lease and then waits has to call this: by twos, soon all are awake.
+        """
+        most = min(most, len(self._leases))
         while most and self._waiting:
             woken = self._waiting.popleft()
             if not woken.done():

@@ -59,14 +59,15 @@ def wanted(
     """Return how many tasks to lease now.
 
     For every free slot one, and beyond that what will start within *ahead_seconds* at the measured
-    pace. A task on its last attempt is for a free slot only: prefetched by a worker that then dies,
-    it would be dead without having run. *only_free_slots* makes room for such tasks from time to
-    time, since a busy worker that always prefetches has no free slot when it leases.
+    pace: two leases at most, so that one can be on its way while the other is run. A task on its
+    last attempt is for a free slot only: prefetched by a worker that then dies, it would be dead
+    without having run. *only_free_slots* makes room for such tasks from time to time, since a busy
+    worker that always prefetches has no free slot when it leases.
     """
     free = max(0, slots - running - buffered)
     ahead = 0
-    if pace is not None and not only_free_slots:
-        ahead = int(min(most, slots * ahead_seconds / max(pace, 1e-6)))
+    if pace is not None and (free or not only_free_slots):
+        ahead = int(min(2 * most, slots * ahead_seconds / max(pace, 1e-6)))
     tasks = min(most, slots - running + ahead - buffered)
     # A few at a time would cost a statement each: wait for room that is worth one.
     if tasks < max(1, ahead // 2) and not free:

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -36,6 +34,7 @@ from wherry.worker.intake import Pace, Wanted, wanted
 from wherry.worker.keeper import News
 from wherry.worker.reporter import Reporter
 from wherry.worker.source import Source
+from wherry.worker.summary import Summary
 from wherry.worker.sweeper import CLEAN_UP_SECONDS, Sweeper
 from wherry.worker.threads import Threads
 
@@ -43,26 +42,11 @@ log = logging.getLogger("wherry.worker")
 
 # At least this often a lease is for free slots only: what is on its last attempt is not prefetched.
 _FREE_SLOTS_EVERY = 1.0
+# So long quick handlers run one after the other before anything else has its turn: a lease or a
+# report that waits for the loop keeps the database waiting.
+_TURN_SECONDS = 0.001
 # When no slot has begun anything for so long, what was prefetched is given back to the others.
 _STALLED_AFTER = 1.0
-
-
-@dataclass(slots=True)
-class Summary:
-    """What a worker did.
-
-    `abandoned`: tasks whose handlers were still running at the end; `unreported`: tasks whose
-    outcomes could not be stored. Both come back when their leases run out.
-    """
-
-    answers: Counter[Reported] = field(default_factory=Counter)
-    abandoned: list[int] = field(default_factory=list)
-    unreported: list[int] = field(default_factory=list)
-
-    @property
-    def exit_code(self) -> int:
-        """0 if everything that was leased was settled, else 1."""
-        return 1 if self.abandoned or self.unreported else 0
 
 
 class Worker:
@@ -75,6 +59,7 @@ class Worker:
         *,
         source: Source,
         reporting: Transport,
+        reporting_too: Transport | None = None,
         name: str,
         settings: WorkerSettings,
         until_empty: bool = False,
@@ -86,8 +71,10 @@ class Worker:
         self._source = source
         self._until_empty = until_empty
         self._threads = Threads(name=f"wherry-{name}")
-        self._runner = Runner(app, registry, self._threads, is_ending=self._is_ending)
-        self._reporter = Reporter(reporting, self.held, told=self._told)
+        self._runner = Runner(
+            app, registry, self._threads, is_ending=self._is_ending, waits=self._waits
+        )
+        self._reporter = Reporter(reporting, self.held, told=self._told, too=reporting_too)
         self._sweeper = Sweeper(
             self._runner.running,
             self.held,
@@ -105,6 +92,9 @@ class Worker:
         self._draining = False
         self._ended = False
         self._free_slots_at = self._took_at = monotonic()
+        self._turn_ends_at = 0.0
+        # How many handlers had to be waited for.
+        self._waited = 0
         self._cancel_asked: set[Fence] = set()
 
     def stop(self) -> None:
@@ -145,6 +135,7 @@ class Worker:
         services = {
             "intake": self._intake,
             "reporter": self._reporter.run,
+            "second reporter": self._reporter.run_too,
             "sweeper": self._sweeper.run,
         }
         slots = {f"slot-{n}": self._slot for n in range(self.settings.concurrency)}
@@ -265,13 +256,17 @@ class Worker:
 
     async def _slot(self) -> None:
         while not self._ended:
-            lease = await self._buffer.get()
-            self._took_at = began_at = monotonic()
+            lease = self._buffer.take() or await self._buffer.get()
+            self._took_at = ended_at = began_at = monotonic()
             if self._stopping.is_set() or lease.fence in self._cancel_asked:
                 outcome: Outcome | None = GivenBack(lease, "release")
             else:
+                waited = self._waited
                 outcome = await self._runner.run(lease)
-                self._pace.add(monotonic() - began_at)
+                ended_at = monotonic()
+                # A handler that never waited has kept all the other slots from running.
+                alone = 1 if waited != self._waited else self.settings.concurrency
+                self._pace.add((ended_at - began_at) * alone)
             if outcome is None:
                 self.held.drop([lease])
             else:
@@ -279,6 +274,14 @@ class Worker:
             self._moved.set()
             if self._reporter.is_full:
                 await self._reporter.room()
+            elif ended_at > self._turn_ends_at:
+                await asyncio.sleep(0)
+                self._turn_ends_at = monotonic() + _TURN_SECONDS
+
+    def _waits(self) -> None:
+        """Let others begin while a handler waits."""
+        self._waited += 1
+        self._buffer.wake(2)
 
     def _is_ending(self) -> bool:
         return self._me is not None and self._me.cancelling() > 0
@@ -286,7 +289,7 @@ class Worker:
     def _told(self, outcomes: Sequence[Outcome], answers: Sequence[Reported]) -> None:
         if self._cancel_asked:
             self._cancel_asked.difference_update(o.lease.fence for o in outcomes)
-        self.summary.answers.update(answers)
+        self.summary.count(answers)
         self._moved.set()
         log_answers(outcomes, answers)
 

@@ -1,23 +1,36 @@
 -- Finish tasks as succeeded, each only by the holder of its unexpired lease.
--- takes:   outcomes json array, one element a lease, of (lease_id, queue, and of each task ords, task_ids, tokens,
---          results: null or json as text), closed uuid[] (leases whose holder has nothing left to report)
--- returns: ord (of those now succeeded; settled_tasks.sql tells of the others)
+-- takes:   outcomes json array, one element a lease, of (lease_id, queue, before: how many tasks the elements before it
+--          have, and of each task task_ids, tokens, results: null or json as text; null if none has any),
+--          closed uuid[] (leases whose holder has nothing left to report)
+-- returns: ord (of those now succeeded, from 1; settled_tasks.sql tells of the others)
 -- locks:   the tasks, skip locked: one that an open transaction is completing is settled next time
 -- index:   live_pkey, lease_pkey
 with asked as materialized (
-    select n.id, o.queue, n.token, o.lease_id, nullif(n.result, 'null')::json as result, n.ord
+    select n.id, o.queue, n.token, o.lease_id, nullif(n.result, 'null')::json as result, o.before + n.ord as ord
       from json_to_recordset(:outcomes::json) as o (
-           lease_id uuid, queue text, ords bigint[], task_ids bigint[], tokens bigint[], results text[]
+           lease_id uuid, queue text, before bigint, task_ids bigint[], tokens bigint[], results text[]
       )
-     cross join lateral unnest(o.ords, o.task_ids, o.tokens, o.results) as n (ord, id, token, result)
+     cross join lateral unnest(o.task_ids, o.tokens, o.results) with ordinality as n (id, token, result, ord)
 ),
 -- part: held,
 mine as materialized (
-    select live.id, live.queue, live.token, asked.ord, 'succeeded' as next_state, live.attempts as next_attempts,
-           live.lease_id as settled_by, held.worker, null::text as reason, asked.result, live.last_error
+    select live.id, live.queue, live.token, asked.ord, held.worker, asked.result
     -- part: fenced
 ),
--- part: gone,
+-- As the part of that name, but all end alike: what is the same for each need not come from each row of mine.
+gone as (
+    delete from wherry.live
+     using mine
+     where live.id = any (array(select mine.id from mine))
+       and live.id = mine.id
+       and live.queue = mine.queue
+       and live.token = mine.token
+    returning live.id, live.token, live.created_at, live.run_after, live.leased_at, live.timeout_seconds,
+              live.ttl_seconds, live.key_ttl_seconds, live.max_attempts, live.priority, live.queue,
+              live.type, live.key, live.tags, live.headers, live.retry, live.payload,
+              mine.ord, 'succeeded' as next_state, live.attempts as next_attempts, live.lease_id as settled_by,
+              mine.worker, null::text as reason, mine.result, live.last_error
+),
 -- part: kept,
 -- part: closed
 select gone.ord from gone

@@ -9,6 +9,7 @@ from __future__ import annotations
 from os import getloadavg
 
 from bench import server_idle, server_latency, server_rates
+from wherry.bench.chart import Bars
 from wherry.bench.options import Given, option
 from wherry.bench.place import Place
 from wherry.bench.server_process import WAYS, Served
@@ -26,6 +27,17 @@ IDLE = (
     ("200 polls, 1 queue", 200, 1, False),
     ("200 polls, 20 queues", 200, 20, False),
     ("200 polls that beat", 200, 20, True),
+)
+CHART = Bars(
+    (
+        ("tasks/s", "tasks a second"),
+        ("client us", "client, us a task"),
+        ("server us", "server, us a task"),
+        ("postgres us", "PostgreSQL, us a task"),
+        ("complete p50", "Complete p50, ms"),
+        ("start p50", "start p50, ms"),
+    ),
+    logarithmic=("tasks/s", "client us", "server us", "postgres us"),
 )
 OPTIONS = (
     option("--parts", PARTS, "What of it", among=PARTS),

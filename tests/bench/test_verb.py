@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,21 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
     return subprocess.run(
         [*VERB, *arguments], capture_output=True, text=True, timeout=100, check=False, cwd=cwd
     )
+
+
+@contextmanager
+def measuring(
+    dsn: str, outside: psycopg.Connection[Any]
+) -> Generator[subprocess.Popen[bytes], None, None]:
+    """Give a benchmark that has made its schema; it is ended with the block."""
+    process = subprocess.Popen([*VERB, "idle", "--dsn", dsn, "--yes"], stderr=subprocess.PIPE)
+    try:
+        # A process of Python takes seconds to start on a machine that is full.
+        wait_for(lambda: ("schema", "wherry_bench") in whole(outside), seconds=60)
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
 
 
 def whole(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
@@ -56,12 +72,11 @@ def test_a_benchmark_that_is_interrupted_drops_what_it_made(
     dsn: str, outside: psycopg.Connection[Any]
 ) -> None:
     before = whole(outside)
-    process = subprocess.Popen([*VERB, "idle", "--dsn", dsn, "--yes"], stderr=subprocess.PIPE)
-    wait_for(lambda: whole(outside) != before)
+    with measuring(dsn, outside) as process:
+        process.send_signal(signal.SIGTERM)
 
-    process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
 
-    _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     # The driver may tell first what it was in the middle of.
     assert said.splitlines()[-1] == b"interrupted"
@@ -93,12 +108,9 @@ def test_somebodys_database_gets_no_load_unasked(
 def test_two_benchmarks_do_not_measure_one_another(
     dsn: str, outside: psycopg.Connection[Any]
 ) -> None:
-    with subprocess.Popen([*VERB, "idle", "--dsn", dsn, "--yes"]) as first:
-        wait_for(lambda: ("schema", "wherry_bench") in whole(outside))
-
+    with measuring(dsn, outside):
         done = run("limit", "--dsn", dsn, "--yes")
 
-        first.terminate()
     assert done.returncode == 2
     assert "another benchmark" in done.stderr
 

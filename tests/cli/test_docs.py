@@ -19,7 +19,7 @@ from wherry.cli.bench import bench
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "cli.md").read_text()
 # Explained once, for all verbs.
-OF_EVERY_BENCHMARK = ("--runs", "--json", "--dsn", "--yes")
+OF_EVERY_BENCHMARK = ("--runs", "--json", "--plot", "--dsn", "--yes")
 COMMON = ("--dsn", "--schema", "--json", "-v", "-q")
 
 

@@ -27,10 +27,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "enqueue": ("One by one, in batches, in a transaction, by 1, 8 and 16 committers.", 3),
         "drain": ("Workers finish what is there: 1, 2 and 4 processes.", 3),
         "latency": ("From the enqueue to the handler, at steady rates.", 1),
-        "seed": ("20 slots, 50 to 200 ms: ideal rate, the edge, and a burst.", 1),
+        "seed": ("20 slots, 50 to 200 ms: below, at and beyond what they can do.", 1),
         "backlog": ("Leasing beside millions of others.", 3),
         "horizon": ("Full speed while another session holds a snapshot.", 1),
         "payload": ("Bytes of WAL for each byte of payload.", 1),
         "idle": ("Statements of a worker with nothing to do.", 1),
+        "memory": ("How large a worker is after its first tasks, and after a million.", 1),
     }.items()
 }

@@ -49,6 +49,11 @@ class Child:
         # Not among the arguments, which every user of the machine can read: a DSN has a password.
         self._write({"path": sys.path, **arguments})
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
     def wait_until_ready(self) -> None:
         """Return when it has said that it is ready."""
         if self._line() != "ready":

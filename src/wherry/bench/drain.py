@@ -11,6 +11,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from wherry.bench import handlers, limit, worker
+from wherry.bench.chart import Bars
 from wherry.bench.children import Children
 from wherry.bench.errors import BenchmarkFailed
 from wherry.bench.marks import Marks
@@ -24,8 +25,16 @@ PREDICTION = (
 )
 SETTINGS = {"defaults": worker.DEFAULTS, "tuned": worker.TUNED}
 BATCH = 1000
+CHART = Bars(
+    (
+        ("tasks/s", "tasks a second"),
+        ("client us", "client, us a task"),
+        ("server us", "server, us a task"),
+        ("WAL bytes", "WAL, bytes a task"),
+    )
+)
 OPTIONS = (
-    option("--tasks", 60_000, "Tasks a run"),
+    option("--tasks", 300_000, "Tasks a run; a tenth of them where handlers burn"),
     option("--processes", (1, 2, 4), "How many worker processes, one after the other"),
     option("--handlers", ("nothing", "burn"), "What handlers do", among=("nothing", "burn")),
     option("--settings", tuple(SETTINGS), "How workers are set", among=tuple(SETTINGS)),
@@ -74,10 +83,7 @@ def one_run(
         return {
             "tasks/s": tasks / (ended - marks.first(tasks)),
             "client us": sum(r["cpu"] for r in results) / tasks * 1e6,
-            "server us": spent.server_cpu / tasks * 1e6,
-            "WAL bytes": (spent.wal_bytes - spent.full_page_bytes) / tasks,
-            "full pages": spent.full_page_bytes / tasks,
-            "commits/1000": spent.commits / tasks * 1000,
+            **spent.each(tasks),
             "memory MB": max(r["memory"] for r in results) / 2**20,
         }
     finally:
@@ -93,10 +99,10 @@ def measure(place: Place, given: Given) -> Sheet:
         digits={"client us": 1, "server us": 1, "commits/1000": 1},
     )
     for _ in range(given.runs):
-        limit.take(place, sheet, ["lease", "row"], tasks=given.tasks)
+        limit.take(place, sheet, ["lease", "row"], tasks=min(given.tasks, limit.TASKS))
         for handler in given.handlers:
             # What burns a core for 100 us a task needs fewer of them for the same time.
-            tasks = given.tasks if handler == "nothing" else max(1000, given.tasks // 4)
+            tasks = given.tasks if handler == "nothing" else max(1000, given.tasks // 10)
             for settings in given.settings:
                 for processes in given.processes:
                     figures = one_run(
@@ -118,16 +124,11 @@ def _compare(sheet: Sheet, given: Given) -> None:
             name = _name(handler, settings, one)
             if handler == "nothing":
                 for anchor in ("lease", "row"):
-                    share = sheet.ratio(name, f"limit {anchor}", "tasks/s")
-                    sheet.say(f"{name}: {share:.2f} of limit {anchor}")
+                    sheet.compare(name, f"limit {anchor}", "tasks/s")
             for more in given.processes[1:]:
-                gain = sheet.ratio(_name(handler, settings, more), name, "tasks/s")
-                sheet.say(f"{handler}, {settings}: {more} processes are {gain:.2f} times {one}")
+                sheet.compare(_name(handler, settings, more), name, "tasks/s")
         if {"defaults", "tuned"} <= set(given.settings):
-            share = sheet.ratio(
-                _name(handler, "defaults", one), _name(handler, "tuned", one), "tasks/s"
-            )
-            sheet.say(f"{handler}: the defaults are {share:.2f} of tuned")
+            sheet.compare(_name(handler, "defaults", one), _name(handler, "tuned", one), "tasks/s")
 
 
 def _name(handler: str, settings: str, processes: int) -> str:

@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from wherry.bench import handlers, limit, worker
+from wherry.bench.chart import Bars
 from wherry.bench.children import Children, Ready
 from wherry.bench.errors import BenchmarkFailed
 from wherry.bench.marks import Marks
@@ -50,6 +51,15 @@ insert into {schema}.waiting (queue, instance, expires_at)
 values (%s, gen_random_uuid(), clock_timestamp() + interval '1 hour')
 """
 Once = Callable[[int], int]
+CHART = Bars(
+    (
+        ("tasks/s", "tasks a second"),
+        ("client us", "client, us a task"),
+        ("server us", "server, us a task"),
+        ("WAL bytes", "WAL, bytes a task"),
+    ),
+    logarithmic=("tasks/s", "client us", "server us"),
+)
 OPTIONS = (
     option("--seconds", 2.0, "How long each variant runs"),
     option("--committers", (1, 8, 16), "How many processes commit, one after the other"),
@@ -172,8 +182,7 @@ def one_run(
     return {
         "tasks/s": sum(r["made"] / r["seconds"] for r in results),
         "client us": sum(r["cpu"] for r in results) / made * 1e6,
-        "server us": spent.server_cpu / made * 1e6,
-        "WAL bytes": (spent.wal_bytes - spent.full_page_bytes) / made,
+        **spent.each(made),
     }
 
 

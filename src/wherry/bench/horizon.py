@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator
+from itertools import pairwise
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import psycopg
 
 from wherry.bench import handlers, worker
+from wherry.bench.chart import Lines
 from wherry.bench.children import Children, Ready
 from wherry.bench.marks import Marks
 from wherry.bench.options import Given, option
@@ -31,6 +33,14 @@ PREDICTION = (
     " or worse within a minute and the server's CPU a task grows, until leases pass over dead rows"
 )
 WARM_UP_SECONDS = 2.0
+# A multiple of the six parts, of which the first and the last are compared.
+SAMPLES = 30
+CHART = Lines(
+    (
+        ("rate", "seconds", "tasks a second"),
+        ("cpu", "seconds", "server, us a task"),
+    )
+)
 KINDS = ("control", "held", "writing")
 OPTIONS = (
     option("--seconds", 60.0, "How long each kind runs"),
@@ -71,11 +81,10 @@ def held(place: Place, kind: str) -> Generator[None]:
         connection.rollback()
 
 
-def one_run(place: Place, kind: str, *, seconds: float, ahead: int) -> dict[str, float]:
+def one_run(place: Place, sheet: Sheet, kind: str, *, seconds: float, ahead: int) -> None:
     """Run at full speed, and compare the beginning with the end."""
     place.renew()
     tasks = int((seconds + WARM_UP_SECONDS) * MOST_A_SECOND)
-    part = seconds / 6
     marks = Marks.made(tasks)
     samples: list[tuple[float, int, float]] = []
 
@@ -90,10 +99,11 @@ def one_run(place: Place, kind: str, *, seconds: float, ahead: int) -> dict[str,
                 dsn=place.dsn, marks=str(marks.path), tasks=tasks, ahead=ahead,
                 seconds=seconds + WARM_UP_SECONDS,
             )  # fmt: skip
+            before = place.read()
             children.begin()
             sleep(WARM_UP_SECONDS)
             began = monotonic()
-            for wanted in (0.0, part, seconds - part, seconds):
+            for wanted in [seconds * n / SAMPLES for n in range(SAMPLES + 1)]:
                 sleep(max(0.0, began + wanted - monotonic()))
                 sample()
             made = feeder.result()["made"]
@@ -104,22 +114,35 @@ def one_run(place: Place, kind: str, *, seconds: float, ahead: int) -> dict[str,
             )
             [[size]] = place.query("select pg_total_relation_size('{schema}.live'::regclass)")
             children.all[0].result()
+            spent = place.spent(before)
         marks.must_be_once(made)
         place.must_have_succeeded(made)
     finally:
         marks.remove()
-    first, first_cpu = _between(samples[0], samples[1])
-    last, last_cpu = _between(samples[2], samples[3])
-    return {
-        "tasks": made,
-        "first/s": first,
-        "last/s": last,
-        "last/first": last / first,
-        "server us first": first_cpu,
-        "server us last": last_cpu,
-        "dead rows": dead,
-        "live MB": size / 2**20,
-    }
+    part = SAMPLES // 6
+    first, first_cpu = _between(samples[0], samples[part])
+    last, last_cpu = _between(samples[-1 - part], samples[-1])
+    sheet.add(
+        kind,
+        **{
+            "tasks": made,
+            "first/s": first,
+            "last/s": last,
+            "last/first": last / first,
+            "server us first": first_cpu,
+            "server us last": last_cpu,
+            "WAL bytes": spent.each(made)["WAL bytes"],
+            "commits/1000": spent.each(made)["commits/1000"],
+            "dead rows": dead,
+            "live MB": size / 2**20,
+        },
+    )
+    between = [
+        (after[0] - samples[0][0], *_between(before, after)) for before, after in pairwise(samples)
+    ]
+    sheet.trace(kind, "rate", [(at, rate) for at, rate, _ in between])
+    # While nothing ran nothing has a cost.
+    sheet.trace(kind, "cpu", [(at, cpu) for at, rate, cpu in between if rate])
 
 
 def measure(place: Place, given: Given) -> Sheet:
@@ -132,7 +155,7 @@ def measure(place: Place, given: Given) -> Sheet:
     )
     for _ in range(given.runs):
         for kind in given.kinds:
-            sheet.add(kind, **one_run(place, kind, seconds=given.seconds, ahead=given.ahead))
+            one_run(place, sheet, kind, seconds=given.seconds, ahead=given.ahead)
     for kind in given.kinds:
         grown = sheet.median(kind, "server us last") / sheet.median(kind, "server us first")
         sheet.say(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from time import sleep
 
 from wherry.bench import worker
+from wherry.bench.chart import Bars
 from wherry.bench.children import Children
 from wherry.bench.marks import Marks
 from wherry.bench.options import Given, option
@@ -18,6 +19,13 @@ from wherry.bench.sheet import Sheet
 
 SETTLING_SECONDS = 5.0
 PREDICTION = "at most one statement a second listening, two to three polling"
+CHART = Bars(
+    (
+        ("statements/s", "statements a second"),
+        ("server CPU %", "server, % of a core"),
+        ("client CPU %", "worker, % of a core"),
+    )
+)
 OPTIONS = (option("--seconds", 30.0, "How long it idles"),)
 
 

@@ -13,11 +13,12 @@ from time import monotonic, sleep, time
 import psycopg
 
 from wherry.bench import handlers, worker
+from wherry.bench.chart import Lines
 from wherry.bench.children import Children
 from wherry.bench.marks import Marks
 from wherry.bench.options import Given, option
 from wherry.bench.place import Place
-from wherry.bench.sheet import Sheet
+from wherry.bench.sheet import Sheet, percentiles
 
 OPEN_SECONDS = 0.010
 # For so many times what was asked for it may go on.
@@ -26,14 +27,24 @@ PREDICTION = (
     "at 50/s p50 under 3 ms and p99 under 15 ms to the start, two ms more to the end; 500/s alike;"
     " with a transaction around each enqueue the same from its commit on"
 )
+CHART = Lines(
+    (
+        ("start", "percentile of tasks", "ms to the handler's start"),
+        ("done", "percentile of tasks", "ms to the task's end"),
+    ),
+    logarithmic_y=True,
+    tail=True,
+)
 OPTIONS = (
     option("--seconds", 10.0, "How long each rate lasts"),
     option("--rates", (50.0, 500.0), "Tasks a second, one after the other"),
 )
 
 
-def one_run(place: Place, *, rate: float, seconds: float, in_transaction: bool) -> dict[str, float]:
-    """Enqueue at a steady rate beside an idle worker; the percentiles in ms."""
+def one_run(
+    place: Place, sheet: Sheet, *, rate: float, seconds: float, in_transaction: bool
+) -> None:
+    """Enqueue at a steady rate beside an idle worker; add the percentiles in ms."""
     place.renew()
     handlers.app.move(place.dsn)
     n = int(rate * seconds)
@@ -45,6 +56,7 @@ def one_run(place: Place, *, rate: float, seconds: float, in_transaction: bool) 
             children.begin()
             # It is idle, and waits for a wake-up, by then.
             sleep(2.0)
+            before = place.read()
             # The clocks of database and marks are both this machine's.
             skew = time() - monotonic()
             began = monotonic()
@@ -67,6 +79,7 @@ def one_run(place: Place, *, rate: float, seconds: float, in_transaction: bool) 
             place.wait_until_drained()
             children.all[0].stop()
             children.results()
+            spent = place.spent(before)
         marks.must_be_once(n)
         place.must_have_succeeded(n)
         ends = dict(place.query("select id, finished_at from {schema}.finished"))
@@ -76,7 +89,8 @@ def one_run(place: Place, *, rate: float, seconds: float, in_transaction: bool) 
     starts = sorted((marks.began(i) - sent[i]) * 1000 for i in range(n))
     dones = sorted((_seconds(ends[ids[i]]) - skew - sent[i]) * 1000 for i in range(n))
     enqueues = sorted(commits[:n])
-    return {
+    name = f"{rate:g}/s tx" if in_transaction else f"{rate:g}/s"
+    figures = {
         "rate/s": n / took,
         "commit p50": enqueues[n // 2] * 1000,
         "start p50": starts[n // 2],
@@ -85,6 +99,9 @@ def one_run(place: Place, *, rate: float, seconds: float, in_transaction: bool) 
         "done p50": dones[n // 2],
         "done p99": dones[n * 99 // 100],
     }
+    sheet.add(name, **figures, **spent.each(n))
+    for kind, values in (("start", starts), ("done", dones)):
+        sheet.trace(name, kind, percentiles(values))
 
 
 def measure(place: Place, given: Given) -> Sheet:
@@ -98,11 +115,9 @@ def measure(place: Place, given: Given) -> Sheet:
     )
     for _ in range(given.runs):
         for rate in given.rates:
-            figures = one_run(place, rate=rate, seconds=given.seconds, in_transaction=False)
-            sheet.add(f"{rate:g}/s", **figures)
+            one_run(place, sheet, rate=rate, seconds=given.seconds, in_transaction=False)
         first = given.rates[0]
-        figures = one_run(place, rate=first, seconds=given.seconds, in_transaction=True)
-        sheet.add(f"{first:g}/s tx", **figures)
+        one_run(place, sheet, rate=first, seconds=given.seconds, in_transaction=True)
     sheet.say("milliseconds; `done` is the time of the report's statement, its commit follows")
     return sheet
 

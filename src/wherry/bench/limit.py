@@ -21,11 +21,13 @@ from typing import Any, LiteralString
 
 import psycopg
 
+from wherry.bench.chart import Bars
 from wherry.bench.options import Given, option
 from wherry.bench.place import Place
 from wherry.bench.sheet import Sheet
 
 BATCH = 1000
+TASKS = 50_000
 PREDICTION = (
     "one connection, 2 cores: lease 60,000 to 100,000 tasks/s, single 1,500 to 3,000, row as much"
     " as lease, copy 250,000 to 400,000, insert 5,000 to 8,000"
@@ -80,7 +82,16 @@ PAYLOADS = [
     for i in range(BATCH)
 ]
 _LINES = "".join(f"default\t{text}\n" for text in PAYLOADS)
-OPTIONS = (option("--tasks", 50_000, "Tasks a run"),)
+CHART = Bars(
+    (
+        ("tasks/s", "tasks a second"),
+        ("client us", "client, us a task"),
+        ("server us", "server, us a task"),
+        ("WAL bytes", "WAL, bytes a task"),
+    ),
+    logarithmic=("tasks/s", "client us", "server us"),
+)
+OPTIONS = (option("--tasks", TASKS, "Tasks a run"),)
 
 
 def _copy(cursor: psycopg.Cursor[Any], into: LiteralString) -> None:
@@ -174,16 +185,15 @@ def once(place: Place, name: str, *, tasks: int) -> dict[str, float]:
             _drain(cursor, BATCH, BATCH)
         else:
             ANCHORS[name](cursor, BATCH)
-        before, cpu, began = place.server_cpu(), process_time(), perf_counter()
+        place.flush(connection)
+        before, cpu, began = place.read(), process_time(), perf_counter()
         done = ANCHORS[name](cursor, tasks)
         seconds = perf_counter() - began
-        cpu, server = process_time() - cpu, place.server_cpu() - before
+        cpu = process_time() - cpu
+        place.flush(connection)
+        spent = place.spent(before)
         connection.execute("drop schema wherry_bench_limit cascade", prepare=False)
-    return {
-        "tasks/s": done / seconds,
-        "server us": server / done * 1e6,
-        "client us": cpu / done * 1e6,
-    }
+    return {"tasks/s": done / seconds, "client us": cpu / done * 1e6, **spent.each(done)}
 
 
 def measure(place: Place, given: Given) -> Sheet:

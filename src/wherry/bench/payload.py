@@ -10,6 +10,7 @@ import base64
 import os
 
 from wherry.bench import handlers, worker
+from wherry.bench.chart import Bars
 from wherry.bench.children import Children
 from wherry.bench.marks import Marks
 from wherry.bench.options import Given, option
@@ -19,6 +20,14 @@ from wherry.bench.sheet import Sheet
 SIZES = {"100 B": 100, "10 kB": 10_000, "200 kB": 200_000}
 PREDICTION = "10 kB: 2.3 bytes of WAL a byte of payload at most, 200 kB the same, 100 B about 15"
 BATCH_BYTES = 4_000_000
+CHART = Bars(
+    (
+        ("WAL/payload", "bytes of WAL a byte of payload"),
+        ("server us", "server, us a task"),
+        ("tasks/s drained", "tasks a second, drained"),
+    ),
+    logarithmic=("server us", "tasks/s drained"),
+)
 OPTIONS = (option("--megabytes", 40.0, "Payload of each size"),)
 
 
@@ -57,6 +66,7 @@ def one_run(place: Place, *, size: int, megabytes: float) -> dict[str, float]:
         "drain bytes": at_drain,
         "full pages": full_pages,
         "server us": (enqueued.server_cpu + drained.server_cpu) / tasks * 1e6,
+        "commits/1000": (enqueued.commits + drained.commits) / tasks * 1000,
         "tasks/s drained": tasks / drained.seconds,
     }
 

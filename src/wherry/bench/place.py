@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import platform
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
+from wherry import __version__
 from wherry.bench.claims import SCHEMA, Claims
 from wherry.bench.errors import BenchmarkFailed
 from wherry.migrations import migrate
@@ -47,6 +49,15 @@ class Spent:
     full_page_bytes: float
     server_cpu: float
 
+    def each(self, tasks: int) -> dict[str, float]:
+        """What a task has cost: us of the server, bytes of WAL without full pages, commits."""
+        return {
+            "server us": self.server_cpu / tasks * 1e6,
+            "WAL bytes": (self.wal_bytes - self.full_page_bytes) / tasks,
+            "full pages": self.full_page_bytes / tasks,
+            "commits/1000": self.commits / tasks * 1000,
+        }
+
 
 class Place:
     """A server to measure on. *is_ours*: it is nobody's but the benchmarks'."""
@@ -60,9 +71,11 @@ class Place:
         self._postmaster = _postmaster(self.connection)
         self._inspects_wal = self._may_inspect_wal()
 
-    def query(self, text: LiteralString, *values: object) -> list[tuple[Any, ...]]:
-        """Run a statement, `{schema}` being the run's, and return its rows, if it has any."""
-        told = sql.SQL(text).format(schema=sql.Identifier(SCHEMA))
+    def query(
+        self, text: LiteralString, *values: object, schema: str = SCHEMA
+    ) -> list[tuple[Any, ...]]:
+        """Run a statement, `{schema}` being *schema*, and return its rows, if it has any."""
+        told = sql.SQL(text).format(schema=sql.Identifier(schema))
         cursor = self.connection.execute(told, values or None)
         return cursor.fetchall() if cursor.description else []
 
@@ -162,6 +175,11 @@ class Place:
                 ticks += sum(_times(int(child))[:2])
         return ticks / TICKS
 
+    def flush(self, connection: psycopg.Connection[Any]) -> None:
+        """Have a session that goes on tell its counts at once; PostgreSQL 14 cannot be asked to."""
+        with contextlib.suppress(psycopg.errors.UndefinedFunction):
+            connection.execute("select pg_stat_force_next_flush()", prepare=False)
+
     def is_drained(self) -> bool:
         """Whether no task is left that has not ended."""
         [[left]] = self.query("select exists (select from {schema}.live)")
@@ -193,7 +211,9 @@ class Place:
             " current_setting('synchronous_commit')"
         )
         return {
+            "wherry": __version__,
             "postgresql": version,
+            "python": platform.python_version(),
             "fsync": fsync,
             "synchronous_commit": sync,
             "cores": _cores(),

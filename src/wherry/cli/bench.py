@@ -37,8 +37,24 @@ class _Measured(click.Command):
     def _module(self) -> Any:
         return importlib.import_module(self._benchmark.module)
 
-    def _run(self, /, json: Path | None, dsn: str | None, yes: bool, **given: Any) -> None:
+    def _run(
+        self,
+        /,
+        json: Path | None,
+        plot: Path | None,
+        dsn: str | None,
+        yes: bool,
+        **given: Any,
+    ) -> None:
+        from wherry.bench import chart
         from wherry.bench.found import found
+
+        # Before minutes of measuring, not after them.
+        for path in (json, plot):
+            if path is not None and not path.parent.is_dir():
+                raise click.UsageError(f"there is no folder {path.parent} to write {path.name} to")
+        if plot is not None:
+            chart.check(plot)
 
         def consent(what: str) -> None:
             if yes:
@@ -49,10 +65,14 @@ class _Measured(click.Command):
             click.confirm("Go on?", abort=True, err=True)
 
         with found(dsn, consent=consent, say=print_error) as place:
+            for sentence in place.blind_to():
+                print_error(f"left out: {sentence}")
             sheet = self._module().measure(place, SimpleNamespace(**given))
-            sheet.show()
-            if json is not None:
-                sheet.write(json)
+        sheet.show()
+        if json is not None:
+            sheet.write(json)
+        if plot is not None:
+            chart.draw(sheet, self._module().CHART, plot)
 
 
 def _for_every(benchmark: Benchmark) -> list[click.Parameter]:
@@ -69,6 +89,12 @@ def _for_every(benchmark: Benchmark) -> list[click.Parameter]:
             type=click.Path(dir_okay=False, writable=True, path_type=Path),
             metavar="FILE",
             help="Write all figures of all runs to this file.",
+        ),
+        click.Option(
+            ["--plot"],
+            type=click.Path(dir_okay=False, writable=True, path_type=Path),
+            metavar="FILE",
+            help="Draw the figures to this file, .png or .svg; needs wherry[bench].",
         ),
         click.Option(
             ["--dsn"],

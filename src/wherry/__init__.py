@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wherry.app.app import App
+    from wherry.doctor.finding import Diagnosis, Finding, Verdict
     from wherry.domain.lease import Lease, Reported
     from wherry.domain.retry import Additive, Fixed, FullJitter
     from wherry.domain.state import State
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         TaskFailed,
         Unauthenticated,
         Unavailable,
+        UnfitDatabase,
         UnknownImport,
         UnknownType,
         WherryError,
@@ -82,6 +84,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "wherry.app.app": ("App",),
+    "wherry.doctor.finding": ("Diagnosis", "Finding", "Verdict"),
     "wherry.domain.lease": ("Lease", "Reported"),
     "wherry.domain.retry": ("Additive", "Fixed", "FullJitter"),
     "wherry.domain.state": ("State",),
@@ -138,6 +141,7 @@ _HOMES = {
         "TaskFailed",
         "Unauthenticated",
         "Unavailable",
+        "UnfitDatabase",
         "UnknownImport",
         "UnknownType",
         "WherryError",
@@ -164,6 +168,7 @@ __all__ = [
     "Context",
     "DSNMissing",
     "DecodeError",
+    "Diagnosis",
     "Directive",
     "DuplicateType",
     "EmbeddedError",
@@ -171,6 +176,7 @@ __all__ = [
     "EmbeddedUnavailable",
     "Enqueued",
     "Fail",
+    "Finding",
     "Fixed",
     "FullJitter",
     "HandlerError",
@@ -219,8 +225,10 @@ __all__ = [
     "TaskType",
     "Unauthenticated",
     "Unavailable",
+    "UnfitDatabase",
     "UnknownImport",
     "UnknownType",
+    "Verdict",
     "WherryError",
     "WorkerSeen",
     "current",

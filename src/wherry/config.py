@@ -59,6 +59,8 @@ class WorkerSettings:
     prefetch_ahead: timedelta = timedelta(milliseconds=100)
     batch_size: int = 1000
     listen: bool = True
+    # Start on a database that would lose tasks, and only warn (doctor/guard.py).
+    allow_unsafe_database: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,3 +92,4 @@ class ServerSettings:
     shutdown_grace: timedelta = timedelta(seconds=2)
     look_every: timedelta = timedelta(seconds=4)
     listen: bool = True
+    allow_unsafe_database: bool = False

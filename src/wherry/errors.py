@@ -8,6 +8,7 @@ overlooked and the effects committed.
     ├── ConfigError                 something is missing or contradictory in the set-up
     │   ├── DSNMissing              neither an argument nor $WHERRY_DSN
     │   ├── UnknownImport           a module named in imports cannot be imported
+    │   ├── UnfitDatabase           a database that would lose tasks: fsync off, too old, no UTF-8
     │   └── EmbeddedError
     │       ├── EmbeddedUnavailable no PostgreSQL binaries were found
     │       └── EmbeddedStartFailed the server did not come up
@@ -82,6 +83,10 @@ class UnknownImport(ConfigError):
         super().__init__(f"cannot import {module!r}: {reason}")
 
 
+class UnfitDatabase(ConfigError):
+    """A database that would lose tasks, or cannot hold them, so that nothing was started."""
+
+
 class EmbeddedError(ConfigError):
     """The embedded PostgreSQL cannot serve."""
 
@@ -103,9 +108,7 @@ class EmbeddedStartFailed(EmbeddedError):
     """The embedded server did not come up."""
 
     def __init__(self, reason: str, *, log_path: str = "", log_tail: str = "") -> None:
-        self.reason = reason
-        self.log_path = log_path
-        self.log_tail = log_tail
+        self.reason, self.log_path, self.log_tail = reason, log_path, log_tail
         text = f"the embedded PostgreSQL did not start: {reason}"
         if log_tail:
             text += f"\nThe end of {log_path}:\n{log_tail}"
@@ -313,9 +316,7 @@ class KeyTaken(WherryError):
     """A task cannot be requeued since its key meanwhile names another one."""
 
     def __init__(self, task_id: int, *, key: str, taken_by: int) -> None:
-        self.task_id = task_id
-        self.key = key
-        self.taken_by = taken_by
+        self.task_id, self.key, self.taken_by = task_id, key, taken_by
         super().__init__(
             f"task {task_id} cannot be requeued: its key {_short(key)} now names task {taken_by};"
             " requeue it with without_key=True to go on without the key"
@@ -372,8 +373,7 @@ class PoolExhausted(Unavailable):
     """No connection of the pool became free in time."""
 
     def __init__(self, *, size: int, waited: timedelta) -> None:
-        self.size = size
-        self.waited = waited
+        self.size, self.waited = size, waited
         super().__init__(
             f"no connection became free in {waited.total_seconds():g} s: all {size} of the pool"
             " are in use; raise App(pool_size=...), or pass the connection you hold as tx="

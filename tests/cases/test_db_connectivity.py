@@ -50,10 +50,10 @@ async def test_a_listener_that_was_cut_hears_again(app: wherry.App, connect: Con
                 assert (await finished(app, made.id, seconds=5)).state is State.SUCCEEDED
 
 
-async def test_a_worker_that_starts_on_a_read_only_server_says_so_and_waits(
+async def test_a_worker_that_may_start_on_a_read_only_server_says_so_and_waits(
     app: wherry.App, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MIG-13, DB-03: a switch of servers may be under way, so it is no reason to end."""
+    """MIG-13, DB-03: a switch of servers is under way, and somebody allowed to start meanwhile."""
     connection = connect(options="-c default_transaction_read_only=off")
     set_for_all(connection, default_transaction_read_only="on")
 

@@ -21,11 +21,18 @@ import psycopg
 
 from tests.embedded.support import answers, runs, start_as_owner, wait_until_stopped
 from tests.facts import wait_for
+from wherry.doctor.server import ALLOWANCE
 from wherry.embedded import acquire
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("worker_program.py")
-SETTINGS = {"fsync": "off", "full_page_writes": "off", "max_connections": "60", "port": "5432"}
+SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    ALLOWANCE: "on",
+    "max_connections": "60",
+    "port": "5432",
+}
 
 
 class WorkerProcess:

@@ -21,7 +21,10 @@ from wherry.domain.task import Task
 from wherry.transport.render import source
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "wherry"
-FAMILIES = ("tasks", "leases", "queues", "schedules", "workers", "maintenance", "tokens", "audit")
+FAMILIES = (
+    *("tasks", "leases", "queues", "schedules", "workers", "maintenance", "tokens", "audit"),
+    "doctor",
+)
 HEADER = ("takes", "returns", "locks", "index")
 HEADER_OF_A_PART = ("needs", "gives")
 # What stands there fewer times is read more easily where it is used.

@@ -1,4 +1,4 @@
-"""A server in recovery takes no migration, and says so before anything is tried."""
+"""A server in recovery takes no migration and no worker, and says so before anything is tried."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.migrations.support import wait_until
 from wherry import migrations
+from wherry.doctor.examine import examine
+from wherry.doctor.finding import Verdict
+from wherry.doctor.guard import require_fit
 from wherry.embedded import acquire
 from wherry.errors import ReadOnly
 
@@ -78,3 +81,21 @@ def test_a_standby_is_good_enough_to_look_at(standby: str) -> None:
 
     assert {state.state for state in states} == {"applied"}
     assert migrations.check(standby) == len(states)
+
+
+def test_a_standby_is_no_place_to_start(standby: str) -> None:
+    """MIG-13: it is told from other servers that cannot be written to."""
+    with pytest.raises(
+        ReadOnly, match="connected to a read-only server: it is a standby"
+    ) as caught:
+        require_fit(standby, schema="wherry", allow_unsafe=False)
+
+    assert "target_session_attrs=read-write" in str(caught.value)
+
+
+def test_the_doctor_looks_at_a_standby_and_says_what_it_is(standby: str) -> None:
+    """MIG-13."""
+    diagnosis = examine(standby, schema="wherry")
+
+    assert diagnosis.of(Verdict.UNKNOWN) == ()
+    assert "writing" in {finding.check for finding in diagnosis.of(Verdict.PROBLEM)}

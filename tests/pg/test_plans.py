@@ -216,4 +216,6 @@ def test_every_statement_that_names_an_index_of_a_large_table_is_looked_at() -> 
 
     looked_at = {case.statement.name for case in CASES}
 
-    assert {name for name in names if indexes_named(name)} - looked_at == set()
+    # The doctor looks for people, and each look ends after three seconds.
+    asked_all_day = {name for name in names if not name.startswith("doctor/")}
+    assert {name for name in asked_all_day if indexes_named(name)} - looked_at == set()

@@ -24,6 +24,8 @@ from wherry.config import (
     DEFAULT_SCHEMA,
     DEFAULT_SHUTDOWN_TIMEOUT,
 )
+from wherry.doctor.examine import examine
+from wherry.doctor.finding import Diagnosis
 from wherry.domain.durations import Duration
 from wherry.domain.options import DeclaredOptions, Options
 from wherry.errors import HandlerError, InvalidOption
@@ -138,6 +140,18 @@ class App(Calls, BlockingCalls):
         """Bring the database's schema up to date; returns what was applied now."""
         return await asyncio.to_thread(self.migrate)
 
+    def doctor(self) -> Diagnosis:
+        """Look at the database and say what is wrong, and what to do; it changes nothing.
+
+        Takes a second, on a sick database up to a minute. Raises ConfigError through a server:
+        the database is looked at where the server runs.
+        """
+        return examine(self.dsn, schema=self.schema)
+
+    async def adoctor(self) -> Diagnosis:
+        """Look at the database, in a thread; see `doctor`."""
+        return await asyncio.to_thread(self.doctor)
+
     def work(
         self,
         queues: Sequence[str] | None = None,
@@ -148,13 +162,15 @@ class App(Calls, BlockingCalls):
         shutdown_timeout: Duration = DEFAULT_SHUTDOWN_TIMEOUT,
         until_empty: bool = False,
         listen: bool = True,
+        allow_unsafe_database: bool = False,
     ) -> Summary:
         """Run a worker here until SIGTERM or SIGINT (handled only on the main thread).
 
         *queues*: by default those of the registered types; `["*"]` for every queue there is.
         *until_empty*: end once nothing is due and nothing runs; a retry that is due later does not
         count. *listen*: False polls once a second and needs no LISTEN. Durations are timedeltas or
-        seconds.
+        seconds. Raises ReadOnly or UnfitDatabase for a database that would lose tasks; with
+        *allow_unsafe_database* that is only a warning.
         """
         refuse_while_importing()
 
@@ -168,6 +184,7 @@ class App(Calls, BlockingCalls):
                     shutdown_timeout=shutdown_timeout,
                     until_empty=until_empty,
                     listen=listen,
+                    allow_unsafe_database=allow_unsafe_database,
                     signals=True,
                 )
             finally:
@@ -185,6 +202,7 @@ class App(Calls, BlockingCalls):
         shutdown_timeout: Duration = DEFAULT_SHUTDOWN_TIMEOUT,
         until_empty: bool = False,
         listen: bool = True,
+        allow_unsafe_database: bool = False,
     ) -> Summary:
         """Run a worker in this loop; see `work`. Canceling it drains it first.
 
@@ -199,6 +217,7 @@ class App(Calls, BlockingCalls):
             shutdown_timeout=shutdown_timeout,
             until_empty=until_empty,
             listen=listen,
+            allow_unsafe_database=allow_unsafe_database,
             signals=False,
         )
 
@@ -212,6 +231,7 @@ class App(Calls, BlockingCalls):
         shutdown_timeout: Duration,
         until_empty: bool,
         listen: bool,
+        allow_unsafe_database: bool,
         signals: bool,
     ) -> Summary:
         # Imported here: what composes a worker is built on App.
@@ -222,6 +242,7 @@ class App(Calls, BlockingCalls):
             lease_for=lease_for,
             shutdown_timeout=shutdown_timeout,
             listen=listen,
+            allow_unsafe_database=allow_unsafe_database,
         )
         return await run_worker(
             self,

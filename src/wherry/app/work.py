@@ -23,6 +23,7 @@ from wherry.app.asked import asked_lease_seconds, asked_queues
 from wherry.commands.remote import GetServer
 from wherry.commands.workers import EVERY_QUEUE, BeatWorker, LeaveWorker
 from wherry.config import WorkerSettings
+from wherry.doctor.guard import require_fit
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.options import check_flag, check_integer, check_name
 from wherry.domain.worker import Directive
@@ -35,7 +36,6 @@ from wherry.errors import (
     WherryError,
 )
 from wherry.maintenance.service import Maintenance
-from wherry.migrations import check
 from wherry.transport.base import Transport
 from wherry.transport.bounded import ANSWER_SECONDS
 from wherry.transport.connect import BRIEF, BRIEF_SECONDS, NO_WAIT
@@ -64,6 +64,7 @@ def worker_settings(
     lease_for: Duration,
     shutdown_timeout: Duration,
     listen: bool,
+    allow_unsafe_database: bool = False,
 ) -> WorkerSettings:
     """Return checked settings. Raises InvalidOption."""
     lease_seconds = asked_lease_seconds(lease_for)
@@ -77,6 +78,7 @@ def worker_settings(
             seconds=seconds_from(shutdown_timeout, option="shutdown_timeout")
         ),
         listen=check_flag(listen, option="listen"),
+        allow_unsafe_database=check_flag(allow_unsafe_database, option="allow_unsafe_database"),
     )
 
 
@@ -208,7 +210,8 @@ class _Parts:
 async def _local(plan: _Plan, stack: AsyncExitStack) -> _Parts:
     """Compose a worker on the database itself."""
     app, dsn, settings = plan.app, plan.dsn, plan.settings
-    await asyncio.to_thread(lambda: check(dsn, schema=app.schema))
+    allow_unsafe = settings.allow_unsafe_database
+    await asyncio.to_thread(lambda: require_fit(dsn, schema=app.schema, allow_unsafe=allow_unsafe))
     me = plan.beat(str(uuid.uuid4()))
 
     def session(

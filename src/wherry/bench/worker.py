@@ -85,6 +85,8 @@ def settings_of(
         lease_for=plain.lease_for,
         shutdown_timeout=plain.shutdown_timeout,
         listen=listen,
+        # What it stores is thrown away; the sheet says whether the server syncs.
+        allow_unsafe_database=True,
     )
     if batch_size is not None:
         made = replace(made, batch_size=batch_size)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -13,7 +11,7 @@ import click
 
 from wherry.cli import values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
-from wherry.cli.opened import log_for_people, named_dsn
+from wherry.cli.opened import database
 from wherry.cli.output import Column, Output, write_out
 from wherry.cli.text import count, moment, span
 from wherry.config import DEFAULT_SCHEMA
@@ -93,26 +91,11 @@ def migrate(
         _apply(out, asked, schema, dry_run=dry_run, wait=wait)
 
 
-@contextmanager
-def _database(asked: Asked) -> Generator[str, None, None]:
-    """Give the real DSN; an embedded server is held meanwhile, and not migrated by itself."""
-    from wherry import embedded
-
-    log_for_people(asked)
-    dsn = named_dsn(asked)
-    home = embedded.parse(dsn)
-    if home is None:
-        yield dsn
-        return
-    with embedded.acquire(home) as held:
-        yield held.dsn
-
-
 def _apply(out: Output, asked: Asked, schema: str, *, dry_run: bool, wait: timedelta) -> None:
     from wherry import migrations
 
     go = migrations.dry_run if dry_run else migrations.migrate
-    with _database(asked) as dsn:
+    with database(asked) as dsn:
         applied = go(dsn, schema=schema, wait_for=wait)
     if out.as_json:
         out.json(
@@ -148,7 +131,7 @@ def _line(applied: Applied, *, dry_run: bool) -> str:
 def _show_status(out: Output, asked: Asked, schema: str) -> None:
     from wherry.migrations import status
 
-    with _database(asked) as dsn:
+    with database(asked) as dsn:
         states = status(dsn, schema=schema)
     if out.as_json:
         out.json({"schema": schema, "migrations": [asdict(state) for state in states]})

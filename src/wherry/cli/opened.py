@@ -71,6 +71,21 @@ def opened(asked: Asked) -> Generator[App, None, None]:
         yield app
 
 
+@contextmanager
+def database(asked: Asked) -> Generator[str, None, None]:
+    """Give the real DSN; an embedded server is held meanwhile, and not migrated by itself."""
+    from wherry import embedded
+
+    log_for_people(asked)
+    dsn = named_dsn(asked)
+    home = embedded.parse(dsn)
+    if home is None:
+        yield dsn
+        return
+    with embedded.acquire(home) as held:
+        yield held.dsn
+
+
 def operator() -> Actor:
     """Return who sits here, as the audit says it: the user of the system, and the machine."""
     from wherry.commands.audit import Actor

@@ -30,6 +30,10 @@ _COLORS = {
     "canceled": "yellow",
     "applied": "green",
     "pending": "yellow",
+    "problem": "bold red",
+    "warning": "yellow",
+    "unknown": "magenta",
+    "ok": "green",
 }
 
 
@@ -79,6 +83,22 @@ class Output:
             )
         for row in cells:
             table.add_row(*(Text(cell, style=_COLORS.get(cell, "")) for cell in row))
+        self._print(table)
+
+    def named_lines(self, rows: Iterable[tuple[str, str, Sequence[str]]]) -> None:
+        """Write a word and a name beside lines of any length, which are wrapped in their column."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, padding=(0, _GAP, 0, 0), show_header=False)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for word, name, lines in rows:
+            text = "\n".join(plain(line) for line in lines)
+            table.add_row(
+                Text(plain(word), style=_COLORS.get(word, "")), Text(plain(name)), Text(text)
+            )
         self._print(table)
 
     def note(self, text: str) -> None:

@@ -38,6 +38,7 @@ class Run:
     shutdown_timeout: timedelta
     until_empty: bool
     listen: bool
+    allow_unsafe_database: bool
     # Runs in the worker's loop, from before it until after it.
     beside: Callable[[], AbstractAsyncContextManager[object]] | None = None
 
@@ -62,6 +63,7 @@ def _work(app: App, wanted: Run) -> Summary:
         shutdown_timeout=wanted.shutdown_timeout,
         until_empty=wanted.until_empty,
         listen=wanted.listen,
+        allow_unsafe_database=wanted.allow_unsafe_database,
     )
 
 
@@ -74,6 +76,7 @@ def _work_beside(app: App, wanted: Run) -> Summary:
         lease_for=wanted.lease_for,
         shutdown_timeout=wanted.shutdown_timeout,
         listen=wanted.listen,
+        allow_unsafe_database=wanted.allow_unsafe_database,
     )
 
     async def work() -> Summary:

@@ -14,6 +14,7 @@ from wherry.cli import logs, running
 from wherry.cli.asked import Asked, with_database, with_verbosity
 from wherry.cli.entry import exit_code
 from wherry.cli.opened import EMBEDDED, joined
+from wherry.cli.worker import with_allowance
 from wherry.config import (
     DEFAULT_GRPC_ADDRESS,
     DEFAULT_HTTP_ADDRESS,
@@ -75,6 +76,7 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
     f" own (default: {DEFAULT_POOL_SIZE}).",
 )
 @click.option("--no-listen", is_flag=True, help="Poll only, as behind a transaction pooler.")
+@with_allowance
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
@@ -96,6 +98,7 @@ def server(
     tls_client_ca: Path | None,
     pool_size: int,
     no_listen: bool,
+    allow_unsafe_database: bool,
     log_format: str,
 ) -> None:
     """Serve the queue to programs in any language, until SIGTERM or Ctrl-C.
@@ -123,6 +126,7 @@ def server(
         tls_key=tls_key,
         tls_client_ca=tls_client_ca,
         listen=not no_listen,
+        allow_unsafe_database=allow_unsafe_database,
     )
     try:
         run(app, settings)

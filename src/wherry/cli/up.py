@@ -66,6 +66,7 @@ def up(
     queue: tuple[str, ...],
     concurrency: int,
     log_format: str,
+    allow_unsafe_database: bool,
     no_server: bool,
 ) -> None:
     """Start an embedded PostgreSQL (unless one is named), migrate it, serve it, run APP's handlers.
@@ -73,6 +74,7 @@ def up(
     Without APP it keeps the database up for other processes, until Ctrl-C.
     """
     from wherry.app.app import App
+    from wherry.doctor.guard import require_safe
 
     if asked.owns_process:
         logs.keep_standard_streams()
@@ -81,10 +83,12 @@ def up(
     loaded = App(schema=asked.schema or DEFAULT_SCHEMA) if app is None else load_app(app)
     logs.configure(verbosity=asked.verbosity, as_json=log_format == "json")
     place(loaded, asked, otherwise=lambda _: EMBEDDED)
+    # Before anything is made there.
+    require_safe(loaded.dsn, schema=loaded.schema, allow_unsafe=allow_unsafe_database)
     applied = loaded.migrate()
     out = Output(asked)
     _greet(out, loaded, applied=len(applied), with_worker=app is not None)
-    settings = None if no_server else _settings(out)
+    settings = None if no_server else _settings(out, allow_unsafe=allow_unsafe_database)
     if app is None:
         if settings is None:
             out.note(_LAST_WORDS)
@@ -102,6 +106,7 @@ def up(
         shutdown_timeout=DEFAULT_SHUTDOWN_TIMEOUT,
         until_empty=False,
         listen=True,
+        allow_unsafe_database=allow_unsafe_database,
         beside=None if settings is None else _serving(loaded, settings, ready=_told(out)),
     )
     finish(asked, loaded, wanted)
@@ -121,12 +126,12 @@ def _greet(out: Output, app: App, *, applied: int, with_worker: bool) -> None:
         out.note(f"running {', '.join(map(plain, sorted(app.registry.names)))}")
 
 
-def _settings(out: Output) -> ServerSettings | None:
+def _settings(out: Output, *, allow_unsafe: bool) -> ServerSettings | None:
     """Return how to serve on this machine, or None if what is needed is not installed."""
     if any(find_spec(name) is None for name in _OF_THE_DOORS):
         out.note("no server: gRPC and HTTP need `pip install 'wherry[server]'`")
         return None
-    return replace(ServerSettings(), or_any_port=True)
+    return replace(ServerSettings(), or_any_port=True, allow_unsafe_database=allow_unsafe)
 
 
 def _told(out: Output) -> Callable[[Bound], None]:

@@ -8,6 +8,7 @@ from wherry import __version__
 from wherry.cli.audit import audit
 from wherry.cli.bench import bench
 from wherry.cli.dead import dead
+from wherry.cli.doctor import doctor
 from wherry.cli.enqueue import enqueue
 from wherry.cli.entry import Door
 from wherry.cli.migrate import migrate
@@ -27,7 +28,7 @@ def main() -> None:
 
 
 _RUN = (up, worker, server, migrate, bench)
-_LOOK = (enqueue, tasks, dead, queues, workers, token, audit)
+_LOOK = (enqueue, tasks, dead, queues, workers, doctor, token, audit)
 
 for verb in (*_RUN, *_LOOK):
     main.add_command(verb)

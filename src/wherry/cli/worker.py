@@ -29,9 +29,18 @@ _LEASE = f"{DEFAULT_LEASE_FOR.total_seconds():g}s"
 _GRACE = f"{DEFAULT_SHUTDOWN_TIMEOUT.total_seconds():g}s"
 
 
+def with_allowance(command: F) -> F:
+    """Add the option of all that refuse a database that would lose tasks."""
+    return click.option(
+        "--allow-unsafe-database",
+        is_flag=True,
+        help="Start also if the database is read-only or would lose tasks, and only warn.",
+    )(command)
+
+
 def with_work(command: F) -> F:
     """Add the options of a worker that `wherry up` has too."""
-    made: Any = command
+    made: Any = with_allowance(command)
     for option in (
         click.option(
             "--log-format",
@@ -117,6 +126,7 @@ def worker(
     supervised_by: int | None,
     log_format: str,
     no_listen: bool,
+    allow_unsafe_database: bool,
     concurrency: int,
     name: str | None,
     lease_for: timedelta,
@@ -126,7 +136,9 @@ def worker(
 ) -> None:
     """Run the handlers of APP, such as shop.tasks:app, until SIGTERM or Ctrl-C."""
     if server is not None:
-        asked.dsn = _address(server, asked, no_listen=no_listen)
+        asked.dsn = _address(
+            server, asked, no_listen=no_listen, allow_unsafe_database=allow_unsafe_database
+        )
     as_json = log_format == "json"
     wanted = running.Run(
         queues=served(queues, queue),
@@ -136,6 +148,7 @@ def worker(
         shutdown_timeout=shutdown_timeout,
         until_empty=until_empty,
         listen=not no_listen,
+        allow_unsafe_database=allow_unsafe_database,
     )
     if supervised_by is not None:
         asked.dsn = os.environ.pop(_DSN_VARIABLE, asked.dsn)
@@ -193,7 +206,7 @@ def finish(asked: Asked, app: App, wanted: running.Run) -> None:
     click.get_current_context().exit(summary.exit_code)
 
 
-def _address(server: str, asked: Asked, *, no_listen: bool) -> str:
+def _address(server: str, asked: Asked, *, no_listen: bool, allow_unsafe_database: bool) -> str:
     """Return the server's address, checked. Raises UsageError for options it leaves no room for."""
     from wherry.dsn import is_server, read_server
 
@@ -201,6 +214,7 @@ def _address(server: str, asked: Asked, *, no_listen: bool) -> str:
         (asked.dsn is not None, "--dsn"),
         (asked.schema is not None, "--schema"),
         (no_listen, "--no-listen"),
+        (allow_unsafe_database, "--allow-unsafe-database"),
     ):
         if given:
             raise click.UsageError(f"{option} is about a database, which --server has: give one")
@@ -225,5 +239,6 @@ def _for_one(asked: Asked, app: str, wanted: running.Run, *, log_format: str) ->
         arguments += ("--queue", queue)
     arguments += ["--until-empty"] if wanted.until_empty else []
     arguments += [] if wanted.listen else ["--no-listen"]
+    arguments += ["--allow-unsafe-database"] if wanted.allow_unsafe_database else []
     arguments += [] if asked.schema is None else ["--schema", asked.schema]
     return [*arguments, "--", app]

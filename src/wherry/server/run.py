@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from wherry.commands.tokens import ListTokens
 from wherry.config import ServerSettings
+from wherry.doctor.guard import require_fit
 from wherry.errors import ConfigError, Unavailable, WherryError
-from wherry.migrations import check
 from wherry.server.addresses import Address, parse_address
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.doors import Door, grpc_door, http_door
@@ -208,14 +208,15 @@ async def serve(
     """Serve until a signal comes (with *signals*), or until this is canceled.
 
     *ready* is called once everything listens; without it that is logged. Raises ConfigError,
-    SchemaError, or Unavailable if the database cannot be reached at the start; later it may come
-    and go.
+    UnfitDatabase, SchemaError, ReadOnly, or Unavailable if the database cannot be reached at the
+    start; later it may come and go.
     """
     server = Server(app, settings)
     if app.through_server:
         raise ConfigError("a server needs a database, and the DSN names another server")
     dsn = await asyncio.to_thread(lambda: app.dsn)
-    await asyncio.to_thread(lambda: check(dsn, schema=app.schema))
+    allow_unsafe = server.settings.allow_unsafe_database
+    await asyncio.to_thread(lambda: require_fit(dsn, schema=app.schema, allow_unsafe=allow_unsafe))
     stopped = asyncio.Event()
     try:
         with handled(stop=stopped.set, hurry=server.hurry) if signals else nullcontext():

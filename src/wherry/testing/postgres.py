@@ -29,6 +29,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from wherry.config import DEFAULT_SCHEMA
+from wherry.doctor.server import ALLOWANCE
 from wherry.embedded import Embedded, acquire, find_binaries, running
 from wherry.migrations import migrate
 from wherry.migrations.files import read_folder
@@ -40,6 +41,8 @@ ROOM_BYTES = 2 * 1024**3
 SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
+    # What workers and servers would refuse; nothing in it outlives the tests.
+    ALLOWANCE: "on",
     # Many test processes at once, some of whose tests open dozens of connections.
     "max_connections": "1000",
     "max_prepared_transactions": "100",
@@ -93,6 +96,7 @@ class TemplateServer:
         self._admin = self._connect()
         try:
             self._strategy: LiteralString = self._choose_strategy()
+            self._needs_allowance = self._is_unsafe()
             if self._embedded is not None:
                 self._reset_role()
             self._drop_left_behind()
@@ -155,6 +159,10 @@ class TemplateServer:
             self._made += 1
             name = f"{DATABASES}{self._run}_{self._made}"
             self._execute("create database {} template {}" + self._strategy, name, template)
+            if self._needs_allowance:
+                # Without that right, those who start a worker there have to say it themselves.
+                with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+                    self._execute("alter database {} set {} = 'on'", name, ALLOWANCE)
         return url_of(self.dsn, name)
 
     def _choose_strategy(self) -> LiteralString:
@@ -163,6 +171,15 @@ class TemplateServer:
         # Copying files waits for two checkpoints, which are cheap only where nothing is synced.
         [[fsync]] = self._rows("show fsync")
         return " strategy wal_log" if fsync == "on" else " strategy file_copy"
+
+    def _is_unsafe(self) -> bool:
+        """Whether workers would refuse this server, which does not say itself that it is unsafe."""
+        [[unsafe]] = self._rows(
+            "select 'off' in (current_setting('fsync'), current_setting('full_page_writes'))"
+            " and coalesce(current_setting(%s, true), '') = ''",
+            ALLOWANCE,
+        )
+        return bool(unsafe)
 
     def _ensure_template(self) -> str:
         marks = "".join(f"{file.name} {file.checksum}\n" for file in read_folder())

@@ -1,0 +1,56 @@
+"""How findings say numbers, lengths of time and other people's statements.
+
+A statement that another session runs may hold payloads and names in its literals: they are left
+out, and the rest is cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_LONGEST_STATEMENT = 120
+_MOST_NAMES = 5
+_UNITS = (("days", 86_400, 2 * 86_400), ("h", 3600, 7200), ("min", 60, 120))
+# PostgreSQL cuts the text of a long statement anywhere: what is not closed runs to the end.
+_LITERAL = re.compile(
+    r"'(?:[^']|'')*(?:'|\Z)|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z)|/\*.*?(?:\*/|\Z)|--[^\n]*",
+    re.DOTALL,
+)
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in its largest unit."""
+    for unit, unit_seconds, from_seconds in _UNITS:
+        if seconds >= from_seconds:
+            return f"{seconds / unit_seconds:.0f} {unit}"
+    return f"{max(0.0, seconds):.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def size(count_bytes: float) -> str:
+    """Return a number of bytes in a unit that can be read."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count_bytes < 1024:
+            return f"{count_bytes:.0f} {unit}"
+        count_bytes /= 1024
+    return f"{count_bytes:.1f} TiB"
+
+
+def count(n: int, what: str) -> str:
+    """Return *n* and *what*, in the plural unless there is one."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def names(found: Sequence[str]) -> str:
+    """Return some names, and how many there are more."""
+    shown = ", ".join(found[:_MOST_NAMES])
+    more = len(found) - _MOST_NAMES
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def statement(text: str | None) -> str:
+    """Return the beginning of a statement on one line, without its literals and comments."""
+    bare = " ".join(
+        _LITERAL.sub(lambda found: "'…'" if found[0][0] in "'$" else "", text or "").split()
+    )
+    return bare if len(bare) <= _LONGEST_STATEMENT else f"{bare[: _LONGEST_STATEMENT - 1]}…"

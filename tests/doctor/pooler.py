@@ -1,0 +1,134 @@
+"""A small transaction pooler: each transaction of a client may be answered by another session.
+
+It speaks just enough of PostgreSQL's protocol for that, to one server on a socket of this machine
+that trusts its users, and hands out what was given back last, as PgBouncer does.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+_SSL, _GSS = 80877103, 80877104
+_OWN_PID = 424242
+
+
+@dataclass
+class _Server:
+    """A session on the server, and what it said when it began."""
+
+    sock: socket.socket
+    greeting: bytes = b""
+
+
+@dataclass
+class Pooler:
+    """Listens on `port`; a context manager."""
+
+    path: str
+    # More sessions than these are not opened: who asks for one is turned away.
+    most: int = 100
+    port: int = 0
+    _sessions: int = 0
+    _idle: list[_Server] = field(default_factory=list)
+    _open: list[socket.socket] = field(default_factory=list)
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def __enter__(self) -> Self:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for sock in (self._listener, *self._open):
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self._open.append(client)
+                threading.Thread(target=self._serve, args=[client], daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with closing(client), suppress(OSError, EOFError):
+            startup = _startup(client)
+            first = self._take(startup)
+            # A process id of its own, in place of the session's.
+            client.sendall(first.greeting)
+            self._idle.append(first)
+            server: _Server | None = None
+            while True:
+                kind, message = _message(client)
+                if kind == b"X":
+                    return
+                server = server or self._take(startup)
+                server.sock.sendall(message)
+                # A query, or the end of a row of messages: now the session answers.
+                if kind in (b"Q", b"S") and self._is_over(client, server):
+                    self._idle.append(server)
+                    server = None
+
+    def _take(self, startup: bytes) -> _Server:
+        with self._turn:
+            if self._idle:
+                return self._idle.pop()
+            if self._sessions == self.most:
+                raise EOFError
+            self._sessions += 1
+            server = _Server(socket.socket(socket.AF_UNIX))
+            self._open.append(server.sock)
+            server.sock.connect(self.path)
+            server.sock.sendall(startup)
+            kind = b""
+            while kind != b"Z":
+                kind, message = _message(server.sock)
+                if kind == b"K":
+                    message = b"K" + struct.pack("!iii", 12, _OWN_PID, 1)
+                server.greeting += message
+            return server
+
+    def _is_over(self, client: socket.socket, server: _Server) -> bool:
+        """Pass on one answer; return whether the session is in no transaction any more."""
+        while True:
+            kind, message = _message(server.sock)
+            client.sendall(message)
+            if kind == b"Z":
+                return message[5:6] == b"I"
+
+
+def _startup(client: socket.socket) -> bytes:
+    while True:
+        [length, code] = struct.unpack("!ii", _exactly(client, 8))
+        if code not in (_SSL, _GSS):
+            return struct.pack("!ii", length, code) + _exactly(client, length - 8)
+        client.sendall(b"N")
+
+
+def _message(sock: socket.socket) -> tuple[bytes, bytes]:
+    head = _exactly(sock, 5)
+    [length] = struct.unpack("!i", head[1:])
+    return head[:1], head + _exactly(sock, length - 4)
+
+
+def _exactly(sock: socket.socket, n: int) -> bytes:
+    got = b""
+    while len(got) < n:
+        more = sock.recv(n - len(got))
+        if not more:
+            raise EOFError
+        got += more
+    return got

@@ -55,9 +55,7 @@ def test_a_drain_is_counted_in_the_database_and_by_handlers_of_all_processes(pla
 
 
 def test_committers_beside_a_worker_are_counted_at_both_ends(place: Place) -> None:
-    figures = enqueue.one_run(
-        place, kind="one", committers=2, seconds=0.3, waiting=False, worked=True
-    )
+    figures = enqueue.one_run(place, kind="one", committers=2, seconds=0.3, workers=1)
 
     assert figures["tasks/s"] > 0
     [[stored]] = place.query("select count(*) from {schema}.finished")

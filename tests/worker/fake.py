@@ -20,7 +20,14 @@ from wherry.commands.leases import (
     LeaseTasks,
 )
 from wherry.commands.maintenance import LookAround, Promoted, PromoteTasks, Seen
-from wherry.commands.workers import BeatWorker, StopWaiting, TransactionsEnded, WaitForTasks
+from wherry.commands.queues import ListReadyOf
+from wherry.commands.workers import (
+    BeatWorker,
+    KeepWaiting,
+    StopWaiting,
+    TransactionsEnded,
+    WaitForTasks,
+)
 from wherry.domain.lease import Lease, Rare, Reported, Times
 from wherry.domain.worker import Directive
 
@@ -105,8 +112,8 @@ def make_lease(id: int = 1, *, type: str = "t", seconds: float = 30.0, **fields:
         **fields,
     }
     rare = Rare(**{name: values.pop(name) for name in Rare._fields if name in values})
-    times = Times(now, now, now)
-    return Lease(monotonic() + seconds, id=id, type=type, times=times, rare=rare, **values)
+    values.setdefault("times", Times(now, now, now))
+    return Lease(monotonic() + seconds, id=id, type=type, rare=rare, **values)
 
 
 _ALL_IS_WELL: dict[type[Command[Any]], Answer] = {
@@ -117,7 +124,10 @@ _ALL_IS_WELL: dict[type[Command[Any]], Answer] = {
     HeartbeatLeases: every(Reported.EXTENDED),
     LookAround: lambda _: Seen(None, None, None, parked=False, ready=False),
     PromoteTasks: lambda _: Promoted(0, None),
+    # There may be some in any of them.
+    ListReadyOf: lambda command: list(command.queues),
     WaitForTasks: lambda _: 100,
+    KeepWaiting: lambda _: None,
     TransactionsEnded: lambda _: True,
     StopWaiting: lambda _: None,
     BeatWorker: lambda _: Directive.NONE,

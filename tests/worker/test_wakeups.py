@@ -15,10 +15,11 @@ import pytest
 import wherry
 from tests.facts import await_for
 from tests.server.statements import count_statements
-from tests.worker.fake import FakeTransport
+from tests.worker.fake import FakeTransport, in_turn
 from tests.worker.support import at_work, finished
 from wherry.commands.workers import StopWaiting, TransactionsEnded, WaitForTasks
 from wherry.domain.state import State
+from wherry.errors import Unavailable
 from wherry.worker.wakeups import Wakeups
 
 Connect = Callable[..., psycopg.Connection[Any]]
@@ -148,6 +149,37 @@ async def test_a_delayed_task_starts_when_it_is_due_and_not_at_the_next_poll(
     assert began[0] - sent >= 0.3
 
 
+async def test_a_worker_that_keeps_up_wants_no_wakeups_until_it_is_idle(
+    app: wherry.App, connect: Connect
+) -> None:
+    """Between any two tasks it has nothing to do. With such a poll nothing but it looks again."""
+
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    enough = asyncio.Event()
+    connection = connect()
+
+    async def produce() -> None:
+        while not enough.is_set():
+            await app.aenqueue("t")
+
+    def left() -> int:
+        [[tasks]] = connection.execute("select count(*) from wherry.live").fetchall()
+        return int(tasks)
+
+    async with at_work(app, poll_every=NEVER, poll_every_when_listening=NEVER):
+        for _ in range(2):
+            await await_for(lambda: waiting(connection))
+            producers = [asyncio.create_task(produce()) for _ in range(8)]
+            await await_for(lambda: not waiting(connection), seconds=30)
+            enough.set()
+            await asyncio.gather(*producers)
+            await await_for(lambda: not left())
+            enough.clear()
+
+
 async def test_it_looks_twice_after_it_came_to_wait_and_then_sleeps() -> None:
     transport = FakeTransport({TransactionsEnded: lambda _: True})
     wakeups = sleeping(transport)
@@ -183,6 +215,51 @@ async def test_a_busy_worker_wants_no_wakeups_and_says_so_once() -> None:
     await wakeups.busy()
     await wakeups.pause()
     await wakeups.busy()
+    await wakeups.busy()
+
+    assert len(transport.of(StopWaiting)) == 1
+
+
+async def test_notifications_that_come_too_often_are_done_without() -> None:
+    transport = FakeTransport()
+    wakeups = sleeping(transport)
+    await wakeups.pause()
+
+    for _ in range(100):
+        wakeups.heard("default")
+    async with asyncio.timeout(5):
+        for _ in range(3):
+            # It does not look any sooner for what others are notified of.
+            wakeups.heard("default")
+            await wakeups.pause()
+
+    assert len(transport.of(StopWaiting)) == 1
+    assert len(transport.of(WaitForTasks)) == 1
+
+
+async def test_notifications_of_queues_of_others_are_not_heard() -> None:
+    wakeups = sleeping(FakeTransport())
+    async with asyncio.timeout(5):
+        for _ in range(4):
+            await wakeups.pause()
+
+    for _ in range(100):
+        wakeups.heard("other")
+    pausing = asyncio.create_task(wakeups.pause())
+    await asyncio.sleep(0)
+
+    assert not pausing.done()
+    wakeups.heard("default")
+    await pausing
+
+
+async def test_a_worker_whose_asking_failed_takes_it_back_all_the_same() -> None:
+    """The answer was lost, so it may have been heard: every commit would notify for nothing."""
+    transport = FakeTransport({WaitForTasks: in_turn(Unavailable("gone"))})
+    wakeups = sleeping(transport)
+    with pytest.raises(Unavailable):
+        await wakeups.pause()
+
     await wakeups.busy()
 
     assert len(transport.of(StopWaiting)) == 1

@@ -230,8 +230,8 @@ async def _local(plan: _Plan, stack: AsyncExitStack) -> _Parts:
         stack.push_async_callback(transport.close)
         return transport
 
-    def heard(_queue: str) -> None:
-        wakeups.wake()
+    def heard(queue: str) -> None:
+        wakeups.heard(queue)
         maintenance.nudge()
 
     maintaining = session("maintenance")

@@ -5,12 +5,13 @@ same transaction with a bare insert in place of the enqueue. What counts is the 
 
 Wake-ups, with the most committers: `silent` never notifies, `one` is the default while nobody
 waits, `waited` while somebody always waits (so each commit notifies, which a real worker would soon
-end), `worked` and `worked silent` beside a worker that takes what comes.
+end), `worked` beside workers that take what comes. Beside `polled`, which is held against it,
+nobody notifies either: workers that listen to nothing look a hundred times a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any
 
@@ -34,7 +35,22 @@ PREDICTION = (
 )
 # Against what each is to be held.
 TWINS = {"one": "bare one", "many": "bare copy", "tx": "bare tx"}
-WAKES = ("silent", "waited", "worked silent", "worked")
+WAKES: Mapping[str, Mapping[str, Any]] = {
+    "silent": {"kind": "silent"},
+    "waited": {"kind": "one", "waiting": True},
+    "polled": {"kind": "silent", "workers": 1, "listen": False, "poll_ms": 10},
+    "worked": {"kind": "one", "workers": 1},
+    "polled by 8": {"kind": "silent", "workers": 8, "listen": False, "poll_ms": 80},
+    "worked by 8": {"kind": "one", "workers": 8},
+}
+WAKE_RATIOS = (
+    ("one", "silent"),
+    ("waited", "silent"),
+    ("worked", "silent"),
+    ("worked", "polled"),
+    ("worked by 8", "silent"),
+    ("worked by 8", "polled by 8"),
+)
 _MAKE = """
 create schema wherry_bench_bare;
 create table wherry_bench_bare.task (
@@ -134,7 +150,14 @@ def _act(kind: str, connection: psycopg.Connection[Any]) -> Once:
 
 
 def one_run(
-    place: Place, *, kind: str, committers: int, seconds: float, waiting: bool, worked: bool
+    place: Place,
+    *,
+    kind: str,
+    committers: int,
+    seconds: float,
+    waiting: bool = False,
+    workers: int = 0,
+    **settings: Any,
 ) -> dict[str, float]:
     """Let so many processes commit for *seconds*, and count what is stored."""
     place.renew()
@@ -143,15 +166,15 @@ def one_run(
     if waiting:
         place.query(_WAIT, handlers.QUEUE)
     # Room for more than anybody could enqueue: their handlers leave marks.
-    room = int(seconds * 500_000) if worked else 1
+    room = int(seconds * 500_000) if workers else 1
     marks = Marks.made(room)
     try:
         with Children() as children, psycopg.connect(place.dsn, autocommit=True) as listener:
             if waiting:
                 [[channel]] = place.query("select channel from {schema}.settings")
                 listener.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
-            if worked:
-                worker.start(children, place, marks, process=0)
+            for process in range(workers):
+                worker.start(children, place, marks, process=process, **settings)
             share = room // (committers + 1)
             for number in range(committers):
                 children.start(
@@ -163,18 +186,20 @@ def one_run(
             before = place.read()
             for child in children.all:
                 child.go()
-            results = [child.result() for child in children.all[worked:]]
+            results = [child.result() for child in children.all[workers:]]
             spent = place.spent(before)
-            if worked:
+            if workers:
                 place.wait_until_drained()
-                children.all[0].stop()
-                children.all[0].result()
+            for child in children.all[:workers]:
+                child.stop()
+            for child in children.all[:workers]:
+                child.result()
         made, stored = sum(r["made"] for r in results), sum(r["in_all"] for r in results)
         if not kind.startswith("bare"):
             [[found]] = place.query("select count(*) from {schema}.tasks")
             if found != stored:
                 raise BenchmarkFailed(f"{stored} tasks were enqueued, {found} are stored")
-            if worked:
+            if workers:
                 marks.must_be_once(stored)
                 place.must_have_succeeded(stored)
     finally:
@@ -201,23 +226,19 @@ def measure(place: Place, given: Given) -> Sheet:
             for kind in [kind for pair in TWINS.items() for kind in pair]:
                 if kind.endswith(("many", "copy")) and committers > 1:
                     continue
-                figures = one_run(
-                    place, kind=kind, committers=committers, seconds=given.seconds,
-                    waiting=False, worked=False,
-                )  # fmt: skip
+                figures = one_run(place, kind=kind, committers=committers, seconds=given.seconds)
                 sheet.add(f"{kind} x{committers}", **figures)
-        for wake in WAKES:
-            figures = one_run(
-                place, kind="silent" if "silent" in wake else "one", committers=most,
-                seconds=given.seconds, waiting=wake == "waited", worked="worked" in wake,
-            )  # fmt: skip
+        for wake, how in WAKES.items():
+            # Workers take a moment to find out how often tasks come.
+            seconds = given.seconds * (2 if how.get("workers") else 1)
+            figures = one_run(place, committers=most, seconds=seconds, **how)
             sheet.add(f"{wake} x{most}", **figures)
     for committers in given.committers:
         for kind, twin in TWINS.items():
             share = sheet.ratio(f"{kind} x{committers}", f"{twin} x{committers}", "tasks/s")
             if sheet.values(f"{kind} x{committers}", "tasks/s"):
                 sheet.say(f"{kind} x{committers}: {share:.2f} of {twin}")
-    for name, base in (("one", "silent"), ("waited", "silent"), ("worked", "worked silent")):
+    for name, base in WAKE_RATIOS:
         share = sheet.ratio(f"{name} x{most}", f"{base} x{most}", "tasks/s")
         sheet.say(f"{name} x{most}: {share:.2f} of {base}")
     return sheet

@@ -77,6 +77,7 @@ def settings_of(
     batch_size: int | None = None,
     prefetch_ms: float | None = None,
     listen: bool = True,
+    poll_ms: float | None = None,
 ) -> WorkerSettings:
     """Return a worker's settings: the defaults, but for what is given."""
     plain = WorkerSettings()
@@ -90,6 +91,8 @@ def settings_of(
     )
     if batch_size is not None:
         made = replace(made, batch_size=batch_size)
+    if poll_ms is not None:
+        made = replace(made, poll_every=timedelta(milliseconds=poll_ms))
     if prefetch_ms is not None:
         made = replace(made, prefetch_ahead=timedelta(milliseconds=prefetch_ms))
     return made

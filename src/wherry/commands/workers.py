@@ -132,16 +132,21 @@ class WaitForTasks(Command[int]):
     wait_seconds: float
 
     def answer(self) -> Answer[int]:
-        yield Statement(
-            "workers/wait_for_tasks",
-            {
-                "instance": self.instance,
-                "queues": list(self.queues),
-                "wait_seconds": self.wait_seconds,
-            },
-        )
+        yield _wait(self.instance, self.queues, self.wait_seconds)
         [[horizon]] = yield Statement("workers/draw_horizon", {})
         return int(horizon)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepWaiting(Command[None]):
+    """Ask for wake-ups for longer, before the time that was asked for is over."""
+
+    instance: str
+    queues: tuple[str, ...]
+    wait_seconds: float
+
+    def answer(self) -> Answer[None]:
+        yield _wait(self.instance, self.queues, self.wait_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +180,10 @@ class GetChannel(Command[str]):
     def answer(self) -> Answer[str]:
         rows = yield Statement("workers/get_channel", {})
         return str(rows[0][0])
+
+
+def _wait(instance: str, queues: tuple[str, ...], wait_seconds: float) -> Statement:
+    return Statement(
+        "workers/wait_for_tasks",
+        {"instance": instance, "queues": list(queues), "wait_seconds": wait_seconds},
+    )

@@ -39,6 +39,7 @@ log = logging.getLogger("wherry.maintenance")
 
 # A step that always finds more makes room for the others after so many rounds.
 _ROUNDS = 20
+_NUDGE_SECONDS = 0.01
 _PARK_EVERY = 10.0
 _UNPARK_EVERY = 10.0
 # Where one lease is about to end, so may the next: a look for each would be too many.
@@ -115,6 +116,8 @@ class Maintenance:
                 await self._nudged.wait()
         except TimeoutError:
             return
+        # What is ready goes first, and many nudges make one look.
+        await asyncio.sleep(_NUDGE_SECONDS)
 
     async def _look(self) -> None:
         """Find out what is due, do it, and settle when to look again."""

@@ -210,6 +210,7 @@ class Desk:
     def heard(self, queue: str) -> None:
         """There may be tasks in *queue*: its polls are served. The empty name is every queue."""
         if queue:
+            self._marks.heard(queue)
             self._found([queue])
             return
         self._quiet.clear()
@@ -263,6 +264,7 @@ class Desk:
         finally:
             for waiter in hungry:
                 waiter.in_flight = False
+                self._marks.dealt(waiter.leases)
                 if waiter.is_gone:
                     self._returns.give_back(waiter.leases)
                     waiter.leases = []

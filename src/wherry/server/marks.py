@@ -3,7 +3,8 @@
 The server's form of `worker/wakeups.py`, and one for all who wait: one statement marks every queue
 that somebody waits for. A transaction that was under way when a mark was made may not have seen it;
 so until all of those have ended, a new queue is looked at again and again. Then it is *settled*:
-whatever comes is heard of. The look every few seconds is the backstop and the truth.
+whatever comes is heard of. The look every few seconds is the backstop and the truth. A queue to
+which tasks come often is not marked, but looked at again in a moment (`domain/arrivals.py`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Final, TypeVar
 
 from wherry.commands.base import Command
 from wherry.commands.queues import ListReadyOf, ListReadyQueues
-from wherry.commands.workers import EVERY_QUEUE, StopWaiting, TransactionsEnded, WaitForTasks
+from wherry.commands.workers import (
+    EVERY_QUEUE,
+    KeepWaiting,
+    StopWaiting,
+    TransactionsEnded,
+    WaitForTasks,
+)
+from wherry.domain.arrivals import Arrivals
+from wherry.domain.lease import Lease
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
@@ -33,6 +42,7 @@ _LONGEST_PAUSE_SECONDS: Final = 1.0
 _BUSY_AFTER_SECONDS: Final = 2.0
 # A mark that ends so soon is not relied on: a statement may take a while to see it.
 _MARGIN_SECONDS: Final = 5.0
+_MOST_REMEMBERED: Final = 10_000
 
 
 class Marks:
@@ -59,6 +69,9 @@ class Marks:
         self._look_seconds_listening = look_seconds_listening
         self._known_until: dict[str, float] = {}
         self._left_at: dict[str, float] = {}
+        self._arrivals: dict[str, Arrivals] = {}
+        # When to look at those that are waited for without a mark.
+        self._again_at: float | None = None
         # Marked, but transactions that cannot have seen it may be under way.
         self._fresh: set[str] = set()
         self._horizon: int | None = None
@@ -73,6 +86,22 @@ class Marks:
     def wake(self) -> None:
         """Somebody waits for a queue that nobody waited for before."""
         self._news.set()
+
+    def heard(self, queue: str) -> None:
+        """A notification of *queue* has come."""
+        now = monotonic()
+        for name in (queue, EVERY_QUEUE):
+            arrivals = self._arrivals.get(name)
+            if arrivals is not None:
+                arrivals.heard(now)
+                if arrivals.notified and not arrivals.should_be_notified(now):
+                    self._news.set()
+
+    def dealt(self, leases: Sequence[Lease]) -> None:
+        """These were given to one who polls."""
+        for name in {leases[0].queue, EVERY_QUEUE} if leases else ():
+            if name in self._arrivals:
+                self._arrivals[name].looked(monotonic(), leases)
 
     def settled(self, queues: Collection[str]) -> bool:
         """Whether everything that comes to *queues* from now on is heard of."""
@@ -123,18 +152,22 @@ class Marks:
         self._news.clear()
         waited = set(self._waited())
         await self._let_go(waited)
+        marked = await self._worth_a_mark(waited)
         if not waited:
             # What is not settled by now is marked anew when somebody comes back for it.
             for queue in self._fresh:
                 self._known_until.pop(queue, None)
-            self._horizon = None
+            self._horizon = self._again_at = None
             self._fresh.clear()
             return _BUSY_AFTER_SECONDS if self._known_until else _KNOWN_FOR_SECONDS
         listening = self._is_listening()
+        soon = _KNOWN_FOR_SECONDS
         if listening:
-            await self._mark(waited)
+            soon = await self._look_soon(waited - marked)
+            if marked:
+                await self._mark(marked)
             if self._horizon is not None and not await self._look_again(waited):
-                return self._step()
+                return min(self._step(), soon)
         elif self._known_until:
             # The listener has just been lost: what came since then was not heard of.
             self._known_until.clear()
@@ -148,7 +181,46 @@ class Marks:
         renew_at = min(ends, default=self._look_at) - _KNOWN_FOR_SECONDS / 2
         next_at = min(self._look_at, renew_at) if listening else self._look_at
         # That the listener is lost is noticed in a second, whenever the next look is due.
-        return min(max(0.0, next_at - monotonic()), self._look_seconds)
+        return min(max(0.0, next_at - monotonic()), self._look_seconds, soon)
+
+    async def _worth_a_mark(self, waited: set[str]) -> set[str]:
+        """Return which to mark; of those that notify too often the marks are taken away."""
+        now = monotonic()
+        for queue in waited:
+            if queue not in self._arrivals:
+                self._arrivals[queue] = Arrivals(now)
+        if len(self._arrivals) > _MOST_REMEMBERED:
+            kept = waited | self._known_until.keys()
+            self._arrivals = {q: a for q, a in self._arrivals.items() if q in kept}
+        worth = {q for q, a in self._arrivals.items() if a.should_be_notified(now)}
+        await self._stop({q for q, a in self._arrivals.items() if a.notified} - worth)
+        return waited & worth
+
+    async def _stop(self, queues: set[str]) -> None:
+        if not queues:
+            return
+        for queue in queues:
+            self._known_until.pop(queue, None)
+            self._fresh.discard(queue)
+        await self._call(StopWaiting(self._instance, tuple(sorted(queues))))
+        for queue in queues & self._arrivals.keys():
+            self._arrivals[queue].asks_no_more(monotonic())
+
+    async def _look_soon(self, queues: set[str]) -> float:
+        """Look at what is waited for without a mark; returns in how many seconds to come back."""
+        if not queues:
+            self._again_at = None
+            return _KNOWN_FOR_SECONDS
+        if self._again_at is not None and monotonic() >= self._again_at:
+            for queue in queues:
+                # What is there and nobody takes is no reason to look the sooner.
+                self._arrivals[queue].looked(monotonic(), ())
+            await self._look(queues)
+            self._again_at = None
+        now = monotonic()
+        if self._again_at is None:
+            self._again_at = now + min(self._arrivals[queue].pause for queue in queues)
+        return max(0.0, self._again_at - now)
 
     async def _mark(self, waited: set[str]) -> None:
         now = monotonic()
@@ -156,15 +228,19 @@ class Marks:
         due = now + _KNOWN_FOR_SECONDS / 2
         if not new and all(self._known_until[queue] > due for queue in waited):
             return
-        horizon = await self._call(
-            WaitForTasks(self._instance, tuple(sorted(waited)), _KNOWN_FOR_SECONDS)
-        )
-        for queue in waited:
-            self._known_until[queue] = now + _KNOWN_FOR_SECONDS
-        if new:
-            self._fresh |= new
-            self._horizon, self._looks, self._pause = horizon, 0, _FIRST_PAUSE_SECONDS
-            await self._look(waited)
+        queues = tuple(sorted(waited))
+        if not new:
+            await self._call(KeepWaiting(self._instance, queues, _KNOWN_FOR_SECONDS))
+            self._known_until.update(dict.fromkeys(waited, now + _KNOWN_FOR_SECONDS))
+            return
+        for queue in new:
+            # From here on an enqueue may notify us, whatever becomes of the answer.
+            self._arrivals[queue].asked(now)
+        horizon = await self._call(WaitForTasks(self._instance, queues, _KNOWN_FOR_SECONDS))
+        self._known_until.update(dict.fromkeys(waited, now + _KNOWN_FOR_SECONDS))
+        self._fresh |= new
+        self._horizon, self._looks, self._pause = horizon, 0, _FIRST_PAUSE_SECONDS
+        await self._look(waited)
 
     async def _look_again(self, waited: set[str]) -> bool:
         """Look until the transactions of the horizon have ended; True when they have."""
@@ -210,11 +286,7 @@ class Marks:
                 self._left_at.setdefault(queue, now)
         self._left_at = {q: at for q, at in self._left_at.items() if q in self._known_until}
         left = [q for q, at in self._left_at.items() if at <= now - _BUSY_AFTER_SECONDS]
-        if left:
-            for queue in left:
-                del self._known_until[queue]
-                self._fresh.discard(queue)
-            await self._call(StopWaiting(self._instance, tuple(left)))
+        await self._stop(set(left))
 
     async def _call(self, command: Command[R]) -> R:
         answer = await self._transport.call(command)

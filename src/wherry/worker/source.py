@@ -8,13 +8,12 @@ answers when there is something (`worker/remote.py`), is all the difference betw
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from wherry.commands.leases import LeaseTasks
 from wherry.commands.maintenance import PromoteTasks
-from wherry.commands.queues import ListReadyQueues
+from wherry.commands.queues import ListReadyOf, ListReadyQueues
 from wherry.domain.lease import Lease
 from wherry.transport.base import Transport
 from wherry.worker.intake import Wanted
@@ -80,34 +79,47 @@ class LocalSource:
         self._wakeups = wakeups
         self._worker = worker
         self._queues = queues
-        self._rotation: deque[str] = deque(queues or ())
+        self._rotation = list(queues or ())
+        self._was_empty = False
         self._types = types
         self._lease_seconds = lease_seconds
 
     async def take(self, want: Wanted, keep: Keep, *, may_wait: bool) -> int:
         """Lease from one queue after the other until there are enough; never waits for any."""
-        if self._queues is None:
-            self._rotation = deque(await self._transport.call(ListReadyQueues()))
-            random.shuffle(self._rotation)
-        taken = 0
-        for _ in range(len(self._rotation)):
-            queue = self._rotation[0]
-            # Round robin between queues: each lease starts with the next one.
-            self._rotation.rotate(-1)
+        taken: list[Lease] = []
+        for queue in await self._worth_a_look():
             leases = await self._transport.call(
                 LeaseTasks(
                     queue=queue,
                     worker=self._worker,
-                    limit=want.tasks - taken,
-                    limit_last=max(0, want.last - taken),
+                    limit=want.tasks - len(taken),
+                    limit_last=max(0, want.last - len(taken)),
                     types=self._types,
                     lease_seconds=self._lease_seconds,
                 )
             )
-            taken += len(leases)
-            if not keep(leases) or taken >= want.tasks:
+            # Round robin between queues: it is the last one next time.
+            self._rotation.remove(queue)
+            self._rotation.append(queue)
+            is_enough = not keep(leases)
+            taken += leases
+            if is_enough or len(taken) >= want.tasks:
                 break
-        return taken
+        self._wakeups.looked(taken)
+        self._was_empty = not taken
+        return len(taken)
+
+    async def _worth_a_look(self) -> list[str]:
+        heard = self._wakeups.heard_of()
+        if self._queues is None:
+            self._rotation = await self._transport.call(ListReadyQueues())
+            random.shuffle(self._rotation)
+        elif len(self._queues) > 1 and self._was_empty and not heard:
+            # One look at all of them, instead of a statement for each that is empty.
+            ready = set(await self._transport.call(ListReadyOf(self._queues)))
+            return [queue for queue in self._rotation if queue in ready]
+        # Where we were just told of a task there is one, mostly.
+        return sorted(self._rotation, key=lambda queue: queue not in heard)
 
     async def busy(self) -> None:
         """There is work enough: no wake-ups are wanted."""

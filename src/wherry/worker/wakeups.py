@@ -1,19 +1,28 @@
 """Decides when an idle worker looks for tasks again.
 
-Enqueues notify only if somebody is known to wait, so that a busy system never notifies. A worker
-that comes to wait says so, and looks again, with short pauses, until every transaction that may
-have enqueued without seeing it has ended. From then on it sleeps until it is notified; the poll is
-the backstop and the truth.
+Enqueues notify only if somebody is known to wait. A worker that comes to wait says so, and looks
+again, with short pauses, until every transaction that may have enqueued without seeing it has
+ended. From then on it sleeps until it is notified; the poll is the backstop and the truth. While
+tasks come often, also one that keeps up and has nothing to do between any two of them does not say
+that it waits, but looks again in a moment: `domain/arrivals.py` decides.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 
-from wherry.commands.workers import StopWaiting, TransactionsEnded, WaitForTasks
+from wherry.commands.workers import (
+    EVERY_QUEUE,
+    KeepWaiting,
+    StopWaiting,
+    TransactionsEnded,
+    WaitForTasks,
+)
+from wherry.domain.arrivals import Arrivals
+from wherry.domain.lease import Lease
 from wherry.transport.base import Transport
 
 _KNOWN_FOR = 30.0
@@ -40,7 +49,10 @@ class Wakeups:
         self._poll_seconds_listening = poll_seconds_listening
         self._is_listening = is_listening
         self._event = asyncio.Event()
-        self._known_until = 0.0
+        self._heard_of: set[str] = set()
+        self._arrivals = Arrivals(monotonic())
+        # Until then the database may know us, and until then it surely does.
+        self._asked_until = self._known_until = 0.0
         self._horizon: int | None = None
         self._looks = 0
         self._pause = _FIRST_PAUSE
@@ -49,22 +61,43 @@ class Wakeups:
         """End the present or the next pause."""
         self._event.set()
 
+    def heard(self, queue: str) -> None:
+        """A notification has come; of the empty name: any may have been lost."""
+        if not queue:
+            self.wake()
+        elif queue in self._queues or EVERY_QUEUE in self._queues:
+            self._arrivals.heard(monotonic())
+            # It may be meant for others, while we look again in a moment by ourselves.
+            if self._arrivals.notified:
+                self._heard_of.add(queue)
+                self.wake()
+
+    def heard_of(self) -> set[str]:
+        """Return the queues that we were notified of since this was last called."""
+        heard, self._heard_of = self._heard_of, set()
+        return heard
+
+    def looked(self, leases: Sequence[Lease]) -> None:
+        """A look has found these."""
+        self._arrivals.looked(monotonic(), leases)
+
     async def pause(self) -> None:
         """Return when it is worth leasing again. Raises Unavailable."""
         if not self._is_listening():
-            self._known_until = 0.0
+            await self._leave()
             await self._sleep(self._poll_seconds)
             return
         now = monotonic()
+        if not self._arrivals.should_be_notified(now):
+            await self._leave()
+            await self._sleep(self._arrivals.pause)
+            return
+        if now >= self._known_until:
+            await self._ask(now)
+            return
         if now > self._known_until - _KNOWN_FOR / 2:
-            horizon = await self._transport.call(
-                WaitForTasks(self._instance, self._queues, _KNOWN_FOR)
-            )
-            was_known = now < self._known_until
-            self._known_until = now + _KNOWN_FOR
-            if not was_known:
-                self._horizon, self._looks, self._pause = horizon, 0, _FIRST_PAUSE
-                return
+            await self._transport.call(KeepWaiting(self._instance, self._queues, _KNOWN_FOR))
+            self._asked_until = self._known_until = now + _KNOWN_FOR
         if self._horizon is None:
             await self._sleep(self._poll_seconds_listening)
             return
@@ -78,10 +111,25 @@ class Wakeups:
 
     async def busy(self) -> None:
         """There is work enough: no wake-ups are wanted. Raises Unavailable."""
-        if self._known_until > monotonic():
-            self._known_until = 0.0
-            self._horizon = None
+        await self._leave()
+
+    async def _ask(self, now: float) -> None:
+        # From here on an enqueue may notify us, whatever becomes of the answer.
+        self._asked_until = now + _KNOWN_FOR
+        self._arrivals.asked(now)
+        self._horizon = await self._transport.call(
+            WaitForTasks(self._instance, self._queues, _KNOWN_FOR)
+        )
+        self._known_until = self._asked_until
+        self._looks, self._pause = 0, _FIRST_PAUSE
+
+    async def _leave(self) -> None:
+        self._known_until = 0.0
+        self._horizon = None
+        if self._asked_until > monotonic():
             await self._transport.call(StopWaiting(self._instance, self._queues))
+        self._asked_until = 0.0
+        self._arrivals.asks_no_more(monotonic())
 
     async def _sleep(self, seconds: float) -> None:
         try:

@@ -59,12 +59,12 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "reap": (
         MakeDays,
         ReapOrphans,
-        ReapLeases,
-        UnparkTasks,
-        DiscardTasks,
         DropPastDays,
         ForgetWorkers,
         PruneAudit,
+        ReapLeases,
+        UnparkTasks,
+        DiscardTasks,
         PromoteTasks,
     ),
 }

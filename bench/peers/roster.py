@@ -34,7 +34,7 @@ PEERS = {
     for peer in (
         Peer(
             "wherry",
-            tuned=120_000,
+            tuned=200_000,
             by_default=100_000,
             unfinished="select count(*) from wherry.live",
             finished="select count(*) from wherry.finished where state = 'succeeded'",
@@ -48,14 +48,14 @@ PEERS = {
         ),
         Peer(
             "graphile",
-            tuned=60_000,
+            tuned=120_000,
             by_default=3_000,
             unfinished="select count(*) from graphile_worker._private_jobs",
             on_node=True,
         ),
         Peer(
             "pgboss",
-            tuned=60_000,
+            tuned=90_000,
             by_default=10,
             unfinished="select count(*) from pgboss.job where state <> 'completed'",
             finished="select count(*) from pgboss.job where state = 'completed'",

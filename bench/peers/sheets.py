@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 
+from wherry.bench.chart import Bars, draw
 from wherry.bench.sheet import Sheet
 
 OURS = "wherry"
@@ -29,6 +30,16 @@ TELLING = {
     "seed": (("of ideal", False),),
     "idle": (("queries/s", True),),
     "held": (("last/first", False), ("last/s", False)),
+}
+_SPENT = (("client us", "client's CPU, us a task"), ("server us", "server's CPU, us a task"))
+_RATE = ("tasks/s", "tasks a second")
+CHARTS = {
+    "drain": Bars((_RATE, *_SPENT)),
+    "enqueue": Bars((_RATE, *_SPENT)),
+    "latency": Bars((("p50", "p50, ms"), ("p99", "p99, ms"))),
+    "seed": Bars((("of ideal", "part of what is possible"),)),
+    "idle": Bars((("queries/s", "statements a second"), ("memory MB", "memory, MB"))),
+    "held": Bars((("first/s", "first 10 s, tasks a second"), ("last/s", "last 10 s"))),
 }
 DIGITS = {
     "client us": 1,
@@ -87,6 +98,12 @@ class Sheets:
         }
         path.write_text(json.dumps(whole, indent=1) + "\n")
 
+    def draw(self, folder: Path) -> None:
+        """Draw each table as a picture."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for measure, sheet in self._sheets.items():
+            draw(sheet, CHARTS[measure], folder / f"{measure}.png")
+
     def _compare(self, sheet: Sheet, kind: str, column: str, *, less: bool) -> None:
         ours = f"{kind}: {OURS}"
         others = [v for v in sheet.variants if v.startswith(f"{kind}: ") and v != ours]
@@ -94,8 +111,10 @@ class Sheets:
         if ours not in sheet.variants or not others:
             return
         others.sort(key=lambda v: sheet.median(v, column), reverse=not less)
-        shares = [f"{v.split(': ')[1]} {sheet.ratio(ours, v, column):.2f}" for v in others]
-        sheet.say(f"{kind}, {column}: {OURS} is, of each, best first: {', '.join(shares)}")
+        shares = {v.split(": ")[1]: sheet.ratio(ours, v, column) for v in others}
+        sheet.ratios |= {f"{ours} / {peer}, {column}": share for peer, share in shares.items()}
+        listed = ", ".join(f"{peer} {share:.2f}" for peer, share in shares.items())
+        sheet.say(f"{kind}, {column}: {OURS} is, of each, best first: {listed}")
 
 
 def _machine(connection: psycopg.Connection[Any]) -> dict[str, Any]:

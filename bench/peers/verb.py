@@ -18,6 +18,7 @@ from bench.peers.roster import PEERS, Peer
 from bench.peers.sheets import OURS, PREDICTIONS, Sheets
 from bench.peers.stores import Postgres, Redis
 from wherry import embedded
+from wherry.bench import chart
 from wherry.bench.options import option
 from wherry.cli.output import is_terminal
 from wherry.config import DSN_VARIABLE
@@ -65,6 +66,7 @@ def peers(
     scale: float,
     seconds: float,
     json: Path | None,
+    plot: Path | None,
     yes: bool,
 ) -> None:
     """Our product beside others: the same work on the same server, in turns.
@@ -72,6 +74,9 @@ def peers(
     Makes an environment for each in .venv-peers at the first call. Measures on $WHERRY_DSN, in
     databases of its own whose names begin with wherry_peers, or on an embedded PostgreSQL.
     """
+    if plot is not None:
+        # Before an hour of measuring, not after it.
+        chart.check(plot / "measure.png")
     commands, absent = _commands(only)
     known = kinds(scale=scale, seconds=seconds)
     rows = [
@@ -102,6 +107,8 @@ def peers(
     sheets.show(absent)
     if json is not None:
         sheets.write(json, absent)
+    if plot is not None:
+        sheets.draw(plot)
     # Whoever else fails is told of; if we do, the benchmark has failed.
     context.exit(int(any(name.endswith(OURS) for name in absent)))
 
@@ -118,6 +125,12 @@ peers.params += [
         type=click.Path(dir_okay=False, writable=True, path_type=Path),
         metavar="FILE",
         help="Write all figures of all runs to this file.",
+    ),
+    click.Option(
+        ["--plot"],
+        type=click.Path(file_okay=False, writable=True, path_type=Path),
+        metavar="FOLDER",
+        help="Draw each measure into this folder; needs wherry[bench].",
     ),
     click.Option(["--yes"], is_flag=True, help="Do not ask before the load."),
 ]

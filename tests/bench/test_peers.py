@@ -7,10 +7,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from bench.peers import install, measures, stores
+from bench.peers import install, measures, sheets, stores, verb
 from bench.peers.measures import Ground
 from bench.peers.programs.marks import RECORD, SLOTS, Marks
 from bench.peers.roster import PEERS
@@ -50,6 +51,32 @@ def test_what_is_installed_for_a_peer_is_an_exact_version_from_nowhere_in_partic
     else:
         assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in text.splitlines())
     assert install.version(PEERS[name])
+
+
+def test_each_measure_is_predicted_compared_and_drawn() -> None:
+    measured = set(verb.kinds(scale=1.0, seconds=60.0))
+
+    assert set(sheets.PREDICTIONS) == set(sheets.TELLING) == set(sheets.CHARTS) == measured
+
+
+def test_ratios_are_kept_and_drawn_best_peer_first(
+    ground: Ground, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = sheets.Sheets({"wherry": "this tree"}, ground.postgres.connection)
+    for peer, rate in (("wherry", 300.0), ("oban", 100.0), ("pgqueuer", 150.0)):
+        kept.add("drain", "tuned x1", peer, {"tasks/s": rate})
+
+    kept.show({"celery": "there is no redis-server"})
+    kept.draw(tmp_path)
+    kept.write(tmp_path / "all.json", {})
+
+    assert "best first: pgqueuer 2.00, oban 3.00" in capsys.readouterr().out
+    assert (tmp_path / "drain.png").stat().st_size > 1000
+    told = json.loads((tmp_path / "all.json").read_text())
+    assert told["measures"]["drain"]["ratios"] == {
+        "tuned x1: wherry / pgqueuer, tasks/s": 2.0,
+        "tuned x1: wherry / oban, tasks/s": 3.0,
+    }
 
 
 @pytest.mark.parametrize("tuned", [True, False])

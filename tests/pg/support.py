@@ -36,7 +36,7 @@ from wherry.transport.render import render
 
 R = TypeVar("R")
 
-TABLES = ("live", "finished", "lease", "attempt", "key", "worker", "waiting", "paused")
+TABLES = ("live", "finished", "lease", "attempt", "key", "worker", "waiting", "paused", "front")
 PATIENCE_SECONDS = 20.0
 FAILURE = Failure("ValueError", "no good", "a traceback")
 

@@ -57,6 +57,7 @@ from wherry.commands.tasks import (
     RequeueTasks,
 )
 from wherry.domain.failure import Failure
+from wherry.domain.front import Front
 from wherry.domain.lease import Lease, Poller
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.domain.state import State
@@ -92,8 +93,20 @@ TOMORROW = (
     "create or replace function wherry.now() returns timestamptz language sql stable parallel safe"
     " as $$ select statement_timestamp() + interval '1 day' $$"
 )
+FRONT = Front().past({2: 100, 1: 200})
 CASES = [
     Case("lease", lambda: LeaseTasks(queue="q1", worker="w", limit=200, types=("t",)),
+         2600),
+    Case("lease past a front",
+         lambda: LeaseTasks(queue="q1", worker="w", limit=200, types=("t",), front=FRONT),
+         2600),
+    Case("find the first ready of each stretch",
+         lambda: Statement("maintenance/find_first_ready", {"queue": "q1", **FRONT.params}),
+         60),
+    Case("rescue tasks",
+         lambda: Statement("maintenance/rescue_tasks",
+                           {"queues": ["q1"], "highs": [2], "lows": [2], "starts": [6000],
+                            "batch": 100}),
          2600),
     Case("lease of an empty queue", lambda: LeaseTasks(queue="none", worker="w", limit=10),
          20),

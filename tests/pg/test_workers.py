@@ -104,7 +104,7 @@ def test_without_any_live_worker_nothing_is_parked(session: Session, clock: Cloc
     assert session.call(ParkTasks("default")) == 0
 
 
-def test_they_come_back_to_their_places_when_somebody_knows_them(session: Session) -> None:
+def test_they_come_back_behind_what_is_ready_when_somebody_knows_them(session: Session) -> None:
     first, high = session.enqueue("strange"), session.enqueue("strange", priority=9)
     beat(session, "known")
     session.call(ParkTasks("default"))
@@ -114,7 +114,7 @@ def test_they_come_back_to_their_places_when_somebody_knows_them(session: Sessio
 
     assert session.call(UnparkTasks()) == Unparked(2)
 
-    assert [lease.id for lease in session.lease(9)] == [high, first, last]
+    assert [lease.id for lease in session.lease(9)] == [high, last, first]
 
 
 def test_parking_is_bounded_and_looks_at_the_front_first(session: Session) -> None:

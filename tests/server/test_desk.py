@@ -319,7 +319,8 @@ async def test_more_polls_than_one_statement_serves_are_served_in_their_order(
 
     await asyncio.gather(*polls[:120])
     assert sum(each.done() for each in polls) == 120
-    assert sent.count(LEASE) == 2
+    # The third looks from the front on whether the second has passed anything over.
+    assert sent.count(LEASE) == 3
     await end(polls[120:])
 
 

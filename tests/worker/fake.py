@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any, TypeVar, cast
 
 from wherry.commands.base import Command
+from wherry.commands.fronts import ListFronts, MoveFront
 from wherry.commands.leases import (
     CompleteTasks,
     FailTasks,
@@ -28,6 +29,7 @@ from wherry.commands.workers import (
     TransactionsEnded,
     WaitForTasks,
 )
+from wherry.domain.front import Front, Horizon
 from wherry.domain.lease import Lease, Rare, Reported, Times
 from wherry.domain.worker import Directive
 
@@ -118,6 +120,8 @@ def make_lease(id: int = 1, *, type: str = "t", seconds: float = 30.0, **fields:
 
 _ALL_IS_WELL: dict[type[Command[Any]], Answer] = {
     LeaseTasks: lambda _: [],
+    ListFronts: lambda _: {},
+    MoveFront: lambda _: (Front(), Horizon(0, ())),
     CompleteTasks: every(Reported.DONE),
     FailTasks: every(Reported.REQUEUED),
     GiveBackTasks: every(Reported.REQUEUED),

@@ -18,6 +18,7 @@ from tests.worker.fake import Answer, FakeTransport, in_turn
 from tests.worker.support import all_finished, at_work, finished
 from wherry.commands.audit import PruneAudit
 from wherry.commands.base import Command
+from wherry.commands.fronts import Rescued, RescueTasks
 from wherry.commands.maintenance import (
     Adopted,
     Discarded,
@@ -52,6 +53,7 @@ STEPS: dict[Any, Any] = {
     ReapOrphans: Adopted(0),
     DiscardTasks: Discarded(()),
     UnparkTasks: Unparked(0),
+    RescueTasks: Rescued(0),
     DropPastDays: False,
     ForgetWorkers: 0,
     PruneAudit: False,
@@ -155,7 +157,7 @@ async def test_a_step_that_has_nothing_to_do_is_not_carried() -> None:
     async with maintaining({}) as (_, transport, _):
         await await_for(lambda: len(transport.of(LookAround)) > 20)
 
-    rare = {MakeDays, ReapOrphans, DropPastDays, ForgetWorkers, PruneAudit}
+    rare = {MakeDays, ReapOrphans, RescueTasks, DropPastDays, ForgetWorkers, PruneAudit}
     assert {type(call) for call in transport.calls} == {LookAround, *rare}
 
 

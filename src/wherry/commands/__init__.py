@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from wherry.commands.audit import PruneAudit
 from wherry.commands.base import Command
+from wherry.commands.fronts import RescueTasks
 from wherry.commands.leases import (
     CompleteInTransaction,
     CompleteTasks,
@@ -59,6 +60,7 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "reap": (
         MakeDays,
         ReapOrphans,
+        RescueTasks,
         DropPastDays,
         ForgetWorkers,
         PruneAudit,

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from wherry import config
 from wherry.commands.base import Answer, Command, Row, Rows, Statement
+from wherry.domain.front import Front
 from wherry.domain.lease import Fence, Lease, LeaseRef, Poller, Reported, dealt_out
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.errors import LeaseLost
@@ -33,8 +34,8 @@ class LeaseTasks(Command[list[Lease]]):
     """Lease up to `limit` tasks of one queue.
 
     At most `limit_last` of them are on their last attempt (None: any number): a task whose worker
-    dies before it started would otherwise be dead without ever having run. A lost answer is not
-    sent again: those leases run out, and the tasks come back.
+    dies before it started would otherwise be dead without ever having run. Where to look begins
+    the `front` (None: everywhere). A lost answer is not sent again: the leases run out.
     """
 
     repeatable: ClassVar[bool] = False
@@ -45,12 +46,13 @@ class LeaseTasks(Command[list[Lease]]):
     limit_last: int | None = None
     types: tuple[str, ...] | None = None
     lease_seconds: float = config.DEFAULT_LEASE_FOR.total_seconds()
+    front: Front | None = None
 
     def answer(self) -> Answer[list[Lease]]:
         # Counted from before the request, so that our deadline is never later than the database's.
         deadline = monotonic() + self.lease_seconds
         rows = yield Statement(
-            "leases/lease_tasks",
+            "leases/lease_past_front" if self.front else "leases/lease_tasks",
             {
                 "queue": self.queue,
                 "types": None if self.types is None else list(self.types),
@@ -58,10 +60,10 @@ class LeaseTasks(Command[list[Lease]]):
                 "limit_last": self.limit if self.limit_last is None else self.limit_last,
                 "worker": self.worker,
                 "lease_seconds": self.lease_seconds,
+                **(self.front.params if self.front else {}),
             },
         )
-        queue = self.queue
-        return [Lease(deadline, queue, *row) for row in _in_order(rows)]
+        return [Lease(deadline, self.queue, *row) for row in _in_order(rows)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class LeaseForPollers(Command[list[list[Lease]]]):
     types: tuple[str, ...] | None
     pollers: tuple[Poller, ...]
     limit_bytes: int = config.LEASE_LIMIT_BYTES
+    front: Front | None = None
 
     def answer(self) -> Answer[list[list[Lease]]]:
         # Counted from before the request, as ever.
@@ -104,6 +107,7 @@ class LeaseForPollers(Command[list[list[Lease]]]):
                 "limit_tasks": together,
                 "limit_bytes": self.limit_bytes,
                 "pollers": json.dumps(pollers),
+                **(self.front or Front()).params,
             },
         )
         seconds = {id_: p.lease_seconds for id_, p in zip(lease_ids, self.pollers, strict=True)}
@@ -140,10 +144,8 @@ class HeartbeatLeases(Command[list[Reported]]):
             }
             for (lease_id, queue), batch in batches.items()
         ]
-        rows = yield Statement(
-            "leases/heartbeat_leases",
-            {"beats": json.dumps(beats), "extend_seconds": self.extend_seconds},
-        )
+        params = {"beats": json.dumps(beats), "extend_seconds": self.extend_seconds}
+        rows = yield Statement("leases/heartbeat_leases", params)
         answers: dict[tuple[tuple[int, int, str], str], Reported] = {}
         for id_, token, lease_id, queue, held, cancel, busy in rows:
             answers[(id_, token, lease_id), queue] = (

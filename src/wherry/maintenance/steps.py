@@ -10,6 +10,7 @@ from typing import Any
 
 from wherry.commands.audit import PruneAudit
 from wherry.commands.base import Command
+from wherry.commands.fronts import Rescued, RescueTasks
 from wherry.commands.maintenance import (
     Adopted,
     Discarded,
@@ -53,7 +54,7 @@ class Maintained:
                 self.canceled += len(canceled)
                 # Lease rows of which no task was left stood in front of the others.
                 return len(answer) > 0 or leases > 0
-            case Adopted(adopted=n):
+            case Adopted(adopted=n) | Rescued(rescued=n):
                 return n > 0
             case bool():
                 return answer
@@ -69,6 +70,7 @@ RARELY: tuple[tuple[Command[Any], float], ...] = (
     (MakeDays(), 3600.0),
     # Before the look around, which finds what it adopts.
     (ReapOrphans(), 60.0),
+    (RescueTasks(), 30.0),
     (DropPastDays(), 60.0),
     (ForgetWorkers(), 3600.0),
     (PruneAudit(), 3600.0),

@@ -18,7 +18,7 @@ WORKER = """\
 grant select on wherry.migration, wherry.settings, wherry.tasks to {role};
 grant select, insert, update, delete
    on wherry.live, wherry.finished, wherry.attempt, wherry.lease, wherry.key, wherry.worker,
-      wherry.waiting, wherry.paused
+      wherry.waiting, wherry.paused, wherry.front
    to {role};
 grant insert on wherry.audit to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
@@ -59,7 +59,7 @@ READER = """\
 grant select
    on wherry.migration, wherry.settings, wherry.tasks, wherry.live, wherry.finished,
       wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting,
-      wherry.paused, wherry.audit
+      wherry.paused, wherry.front, wherry.audit
    to {role};
 grant select (id, name, rights, queues, created_at, created_by, expires_at, revoked_at,
               last_used_at)

@@ -13,13 +13,18 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from time import monotonic
 from typing import Final
 
 from wherry.commands.leases import LeaseForPollers
 from wherry.commands.queues import ListReadyOf, ListReadyQueues
 from wherry.config import LEASE_LIMIT_BYTES
+from wherry.domain.cursor import Cursor
+from wherry.domain.lease import Lease
 from wherry.server.waiters import Waiter
 from wherry.transport.base import Transport
+from wherry.worker.cursors import Cursors
 
 # A statement takes the longer the more polls it is for, and mostly there is one task: so at first
 # it is for those who came first, and only if there was enough for all of them for more.
@@ -36,7 +41,7 @@ class _Hand:
     queues: list[str]
 
 
-async def deal(transport: Transport, waiters: Sequence[Waiter]) -> None:
+async def deal(transport: Transport, waiters: Sequence[Waiter], cursors: Cursors) -> None:
     """Lease for *waiters*, in their order; each one's `leases` grow. Raises Unavailable.
 
     What was leased before an error stays leased, and stands in `leases`.
@@ -47,7 +52,9 @@ async def deal(transport: Transport, waiters: Sequence[Waiter]) -> None:
         for hand in hands:
             groups[hand.queues[-1], hand.waiter.poll.types].append(hand)
         for (queue, types), group in groups.items():
-            await _lease(transport, queue, types, [hand.waiter for hand in group])
+            cursor = await cursors.of(queue, types)
+            await _lease(transport, queue, types, [hand.waiter for hand in group], cursor)
+            await cursors.move(queue, cursor)
         for hand in hands:
             hand.queues.pop()
         hands = [
@@ -56,7 +63,11 @@ async def deal(transport: Transport, waiters: Sequence[Waiter]) -> None:
 
 
 async def _lease(
-    transport: Transport, queue: str, types: tuple[str, ...] | None, waiters: Sequence[Waiter]
+    transport: Transport,
+    queue: str,
+    types: tuple[str, ...] | None,
+    waiters: Sequence[Waiter],
+    cursor: Cursor,
 ) -> None:
     left: list[Waiter] = [each for each in waiters if each.wants and not each.is_gone]
     size = _FIRST_POLLERS
@@ -65,18 +76,24 @@ async def _lease(
         size *= 4
         asked = min(sum(waiter.wants for waiter in part), LeaseForPollers.MOST_AT_ONCE)
         pollers = tuple(waiter.asks() for waiter in part)
-        dealt = await transport.call(LeaseForPollers(queue, types, pollers))
-        count = characters = 0
-        for waiter, leases in zip(part, dealt, strict=True):
-            count += len(leases)
-            characters += waiter.take(leases)
-        if count < asked and characters < _MAYBE_CUT_CHARACTERS:
+        began = monotonic()
+        front = cursor.looks_from(began)
+        dealt = await transport.call(LeaseForPollers(queue, types, pollers, front=front))
+        characters = sum(waiter.take(leases) for waiter, leases in zip(part, dealt, strict=True))
+        leased = sorted(chain.from_iterable(dealt), key=_turn)
+        cursor.leased(leased, wanted=asked, began_at=began, now=monotonic())
+        is_all = len(leased) < asked and characters < _MAYBE_CUT_CHARACTERS
+        if is_all and not cursor.has_passed_over(monotonic()):
             if any(waiter.wants and waiter.asks().limit_last != 0 for waiter in part):
                 return
             # Tasks on their last attempt, which none of these takes, may be there for the others.
             left = left[len(part) :]
         # There may be more for those who were left out, or who want more than one statement gives.
         left = [each for each in left if each.wants and not each.is_gone]
+
+
+def _turn(lease: Lease) -> tuple[int, int]:
+    return -lease.priority, lease.position
 
 
 async def _hands(transport: Transport, waiters: Sequence[Waiter]) -> list[_Hand]:

@@ -34,6 +34,7 @@ from wherry.server.waiters import Poll, Sought, Waiter
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
+from wherry.worker.cursors import Cursors
 
 log = logging.getLogger("wherry.server")
 
@@ -72,6 +73,7 @@ class Desk:
         self._patience = Patience(longest=1.0)
         self._trouble: Exception | None = None
         self._trouble_until = 0.0
+        self._cursors = Cursors(leasing, queues=None)
         self._returns = Returns(keeping)
         self._roster = Roster(keeping, changed=self._directive_changed)
         self._marks = Marks(
@@ -259,7 +261,7 @@ class Desk:
             waiter.hungry, waiter.in_flight = False, True
         settled = {w.poll.marks for w in hungry if self._marks.settled(w.poll.marks)}
         try:
-            await deal(self._leasing, hungry)
+            await deal(self._leasing, hungry, self._cursors)
             await self._deal_due(hungry)
         finally:
             for waiter in hungry:
@@ -295,7 +297,7 @@ class Desk:
         if empty:
             # Also if it promoted none: somebody else's maintenance may have been quicker.
             await self._leasing.call(PromoteTasks())
-            await deal(self._leasing, empty)
+            await deal(self._leasing, empty, self._cursors)
 
     async def _bear(self, error: Exception, hungry: Sequence[Waiter]) -> None:
         """Keep those who can wait, tell the others, and give the database some time."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from time import monotonic
 from typing import Protocol, TypeAlias
 
 from wherry.commands.leases import LeaseTasks
@@ -16,6 +17,7 @@ from wherry.commands.maintenance import PromoteTasks
 from wherry.commands.queues import ListReadyOf, ListReadyQueues
 from wherry.domain.lease import Lease
 from wherry.transport.base import Transport
+from wherry.worker.cursors import Cursors
 from wherry.worker.intake import Wanted
 from wherry.worker.wakeups import Wakeups
 
@@ -83,27 +85,36 @@ class LocalSource:
         self._was_empty = False
         self._types = types
         self._lease_seconds = lease_seconds
+        self._cursors = Cursors(transport, queues=queues)
 
     async def take(self, want: Wanted, keep: Keep, *, may_wait: bool) -> int:
         """Lease from one queue after the other until there are enough; never waits for any."""
         taken: list[Lease] = []
         for queue in await self._worth_a_look():
-            leases = await self._transport.call(
-                LeaseTasks(
-                    queue=queue,
-                    worker=self._worker,
-                    limit=want.tasks - len(taken),
-                    limit_last=max(0, want.last - len(taken)),
-                    types=self._types,
-                    lease_seconds=self._lease_seconds,
+            cursor = await self._cursors.of(queue, self._types)
+            while True:
+                left, began = want.tasks - len(taken), monotonic()
+                leases = await self._transport.call(
+                    LeaseTasks(
+                        queue=queue,
+                        worker=self._worker,
+                        limit=left,
+                        limit_last=max(0, want.last - len(taken)),
+                        types=self._types,
+                        lease_seconds=self._lease_seconds,
+                        front=cursor.looks_from(began),
+                    )
                 )
-            )
+                cursor.leased(leases, wanted=left, began_at=began, now=monotonic())
+                taken += leases
+                is_enough = not keep(leases) or len(taken) >= want.tasks
+                if is_enough or not cursor.has_passed_over(monotonic()):
+                    break
             # Round robin between queues: it is the last one next time.
             self._rotation.remove(queue)
             self._rotation.append(queue)
-            is_enough = not keep(leases)
-            taken += leases
-            if is_enough or len(taken) >= want.tasks:
+            await self._cursors.move(queue, cursor)
+            if is_enough:
                 break
         self._wakeups.looked(taken)
         self._was_empty = not taken
@@ -132,6 +143,9 @@ class LocalSource:
     async def is_empty(self, keep: Keep) -> bool:
         """Whether nothing is due, not even of what was delayed."""
         promoted = await self._transport.call(PromoteTasks())
+        # From the beginning: here nothing may be passed over.
+        self._cursors.forget()
+        self._was_empty = False
         return not promoted.promoted and not await self.take(Wanted(1, 1), keep, may_wait=False)
 
     def wake(self) -> None:

@@ -4,29 +4,38 @@
 -- takes:   queue text, types text[] (null: any), limit_tasks integer, limit_bytes bigint (no more are leased once
 --          their payloads have as many; for tasks on their last attempt it is counted anew), pollers json array of (lease_id, worker,
 --          lease_seconds, limit_tasks, limit_last: how many may be on their last attempt); the limits of all
---          together are not many more than limit_tasks
+--          together are not many more than limit_tasks; highs smallint[], lows smallint[], starts bigint[] (the
+--          stretches to look through, in the order in which tasks are leased)
 -- returns: a Lease (all of them unordered: sort by priority descending, then position)
 -- locks:   the leased rows, skip locked
 -- index:   live_ready, live_pkey, paused_pkey
 with ready as materialized (
-    select live.id,
-           live.priority,
-           live.position,
-           live.attempts + 1 >= live.max_attempts as is_last,
-           -- Only what is compressed, as small ones never are, has to be read for it.
-           case when pg_column_compression(live.payload) is null then pg_column_size(live.payload)
-                else octet_length(live.payload::text)
-                 end as size_bytes
-      from wherry.live
-     where live.queue = :queue::text
-       and live.state = 'ready'
-       and (:types::text[] is null or live.type = any (:types::text[]))
-       and (live.discard_at is null or live.discard_at > wherry.now())
-       -- Of no row, so it is looked at once.
-       and not exists (select from wherry.paused where paused.queue = :queue::text)
-     order by live.priority desc, live.position
+    select found.id, found.priority, found.position, found.is_last, found.size_bytes
+      from unnest(:highs::smallint[], :lows::smallint[], :starts::bigint[]) as stretch (high, low, start)
+     cross join lateral (
+           select live.id,
+                  live.priority,
+                  live.position,
+                  live.attempts + 1 >= live.max_attempts as is_last,
+                  -- Only what is compressed, as small ones never are, has to be read for it.
+                  case when pg_column_compression(live.payload) is null then pg_column_size(live.payload)
+                       else octet_length(live.payload::text)
+                        end as size_bytes
+             from wherry.live
+            where live.queue = :queue::text
+              and live.state = 'ready'
+              and live.priority between stretch.low and stretch.high
+              and live.position >= stretch.start
+              and (:types::text[] is null or live.type = any (:types::text[]))
+              and (live.discard_at is null or live.discard_at > wherry.now())
+              -- Of no row, so it is looked at once.
+              and not exists (select from wherry.paused where paused.queue = :queue::text)
+            order by live.priority desc, live.position
+            limit :limit_tasks::integer
+              for update skip locked
+     ) as found
+     -- The stretches are looked at as they are needed, so none but what is taken is locked.
      limit :limit_tasks::integer
-       for update skip locked
 ),
 due as materialized (
     select r.id, r.is_last, r.nth
@@ -104,18 +113,4 @@ update wherry.live
  where live.id = any (array(select dealt.id from dealt))
    and live.id = dealt.id
    and live.queue = :queue::text
-returning live.id, live.type, live.payload::text as payload_text, live.priority, live.position,
-          live.attempts as attempt, live.max_attempts, live.token, live.lease_id::text as lease_id,
-          -- Few ask for these, and a column costs its reader more than its text: so the moments are one, in
-          -- microseconds, and of what hardly any task has there is none.
-          encode(
-              timestamptz_send(live.run_after) || timestamptz_send(live.created_at) || timestamptz_send(live.leased_at),
-              'hex'
-          ) as times,
-          case when live.timeout_seconds is null and live.key is null and live.tags is null and live.headers is null
-                    and live.retry is null and live.last_error is null and live.snoozes = 0 then null
-               else json_build_array(
-                        live.timeout_seconds, live.key, live.tags, live.headers::text, live.retry::text,
-                        live.last_error, live.snoozes
-                    )::text
-                end as rare
+-- part: leased

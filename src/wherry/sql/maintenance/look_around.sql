@@ -27,9 +27,12 @@ select (select extract(epoch from lease.expires_at - wherry.now())::double preci
          where live.state = 'parked'
          order by live.type
          limit 1) is not null as parked,
-       (select true
-          from wherry.live
-         where live.state = 'ready'
-           and :ready::boolean
-         order by live.queue
-         limit 1) is not null as ready
+       -- Where there are fronts there have been many, and a look would walk past all that vacuum may not remove.
+       case when not :ready::boolean then false
+            when exists (select from wherry.front offset 0) then true
+            else (select true
+                    from wherry.live
+                   where live.state = 'ready'
+                   order by live.queue
+                   limit 1) is not null
+             end as ready

@@ -4,7 +4,7 @@
 -- takes:   queue text, batch integer
 -- returns: parked (how many)
 -- locks:   the parked rows, skip locked
--- index:   live_ready, live_pkey
+-- index:   live_ready, live_pkey, front_pkey
 with known as materialized (
     select distinct n.type
       from wherry.worker
@@ -13,11 +13,30 @@ with known as materialized (
 ),
 -- Looked at without a lock: the rows of known types must stay there for whoever leases meanwhile.
 front as materialized (
-    select live.id, live.type
-      from wherry.live
-     where live.queue = :queue::text
-       and live.state = 'ready'
-     order by live.priority desc, live.position
+    select found.id, found.type
+      from (values (1)) as one
+      left join lateral (
+           select front.highs, front.lows, front.starts
+             from wherry.front
+            where front.queue = :queue::text
+            order by front.position desc
+            limit 1
+      ) as newest on true
+     cross join lateral unnest(
+           coalesce(newest.highs, '{100}'),
+           coalesce(newest.lows, '{-100}'),
+           coalesce(newest.starts, '{-9223372036854775808}')
+     ) as stretch (high, low, start)
+     cross join lateral (
+           select live.id, live.type
+             from wherry.live
+            where live.queue = :queue::text
+              and live.state = 'ready'
+              and live.priority between stretch.low and stretch.high
+              and live.position >= stretch.start
+            order by live.priority desc, live.position
+            limit :batch::integer
+     ) as found
      limit :batch::integer
 ),
 unknown as materialized (

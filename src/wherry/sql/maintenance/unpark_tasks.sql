@@ -41,7 +41,8 @@ back as materialized (
 ),
 moved as (
     update wherry.live
-       set state = 'ready'
+       set state = 'ready',
+           position = nextval('wherry.position'::regclass)
       from back
      where live.id = any (array(select back.id from back))
        and live.id = back.id

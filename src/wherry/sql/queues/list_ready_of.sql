@@ -1,14 +1,33 @@
--- Tell which of these queues have ready tasks and are not paused.
+-- Tell which of these queues have ready tasks and are not paused. Each is looked at from its newest front on.
 -- takes:   queues text[]
 -- returns: queue
 -- locks:   none
--- index:   live_ready, paused_pkey
+-- index:   live_ready, front_pkey, paused_pkey
 select asked.queue
   from unnest(:queues::text[]) with ordinality as asked (queue, ord)
+  left join lateral (
+       select front.highs, front.lows, front.starts
+         from wherry.front
+        where front.queue = asked.queue
+        order by front.position desc
+        limit 1
+  ) as newest on true
  where exists (
-       select from wherry.live
-        where live.queue = asked.queue
-          and live.state = 'ready'
+       select from unnest(
+              coalesce(newest.highs, '{100}'),
+              coalesce(newest.lows, '{-100}'),
+              coalesce(newest.starts, '{-9223372036854775808}')
+              ) as stretch (high, low, start)
+        cross join lateral (
+              select live.id
+                from wherry.live
+               where live.queue = asked.queue
+                 and live.state = 'ready'
+                 and live.priority between stretch.low and stretch.high
+                 and live.position >= stretch.start
+               order by live.priority desc, live.position
+               limit 1
+        ) as found
        offset 0
        )
    and not exists (select from wherry.paused where paused.queue = asked.queue offset 0)

@@ -1,0 +1,95 @@
+"""A worker's leases go on where the last one ended, and a worker that sleeps has passed nothing."""
+
+from __future__ import annotations
+
+from tests.worker.fake import FakeTransport, in_turn, make_lease
+from wherry.commands.fronts import ListFronts, MoveFront
+from wherry.commands.leases import LeaseTasks
+from wherry.domain.front import Front, Horizon, Stretch
+from wherry.domain.lease import Lease
+from wherry.worker.intake import Wanted
+from wherry.worker.source import LocalSource
+from wherry.worker.wakeups import Wakeups
+
+FRONT = Front((Stretch(100, -100, 10),))
+
+
+def leases(*positions: int) -> list[Lease]:
+    return [make_lease(id=position, position=position) for position in positions]
+
+
+def source(transport: FakeTransport) -> LocalSource:
+    wakeups = Wakeups(
+        transport,
+        instance="i",
+        queues=("default",),
+        poll_seconds=1,
+        poll_seconds_listening=5,
+        is_listening=lambda: True,
+    )
+    return LocalSource(
+        transport, wakeups, worker="w", queues=("default",), types=("t",), lease_seconds=30
+    )
+
+
+async def take(taking: LocalSource, n: int) -> int:
+    return await taking.take(Wanted(n, n), lambda _: True, may_wait=False)
+
+
+async def test_it_begins_at_the_front_that_it_finds_and_goes_on_where_it_ended() -> None:
+    transport = FakeTransport(
+        {ListFronts: lambda _: {"default": FRONT}, LeaseTasks: in_turn(leases(11, 12), leases(15))}
+    )
+    taking = source(transport)
+
+    assert await take(taking, 2) == 2
+    assert await take(taking, 1) == 1
+
+    fronts = [command.front for command in transport.of(LeaseTasks)]
+    assert fronts == [FRONT, FRONT.past({0: 12})]
+
+
+async def test_what_was_committed_late_is_found_before_it_says_that_there_is_no_more() -> None:
+    """Whoever is told so goes to sleep, and nothing would wake it for that task."""
+    late = leases(3)
+    transport = FakeTransport({LeaseTasks: in_turn(leases(11, 12), leases(13), late, [])})
+    taking = source(transport)
+    kept: list[Lease] = []
+
+    assert await take(taking, 2) == 2
+
+    def keep(more: list[Lease]) -> bool:
+        kept.extend(more)
+        return True
+
+    taken = await taking.take(Wanted(9, 9), keep, may_wait=False)
+
+    assert taken == 2
+    assert [lease.position for lease in kept] == [13, 3]
+    fronts = [command.front for command in transport.of(LeaseTasks)]
+    assert fronts == [None, Front().past({0: 12}), None]
+
+
+async def test_whether_there_is_anything_at_all_is_looked_for_from_the_beginning() -> None:
+    transport = FakeTransport({ListFronts: lambda _: {"default": FRONT}})
+    taking = source(transport)
+    await take(taking, 1)
+
+    assert await taking.is_empty(lambda _: True)
+
+    assert [command.front for command in transport.of(LeaseTasks)] == [FRONT, None]
+
+
+async def test_the_front_is_moved_by_who_leases_many_and_by_nobody_else() -> None:
+    horizon = Horizon(7, ("1/2",))
+    transport = FakeTransport(
+        {LeaseTasks: in_turn(leases(*range(1000)), []), MoveFront: lambda _: (FRONT, horizon)}
+    )
+    taking = source(transport)
+
+    for _ in range(5):
+        await take(taking, 1000)
+
+    assert transport.of(MoveFront) == [MoveFront("default", (0,), None)]
+    assert len(transport.of(ListFronts)) == 1
+    assert transport.of(LeaseTasks)[-1].front == FRONT

@@ -37,7 +37,7 @@ then a tenth of a second.
   proto [--check | --contract | --release]
                  write the wire code from proto/, or see that it is current; see that the
                  contract breaks no client of the released one; make it the released one
-  torture [--seconds N] [--seed S]
+  torture [--seconds N | --minutes N] [--seed S]
                  shoot processes and PostgreSQL while tasks run, then check every promise;
                  a run that failed is repeated with its seed
   torture --mutants [NAME ...]

@@ -1,8 +1,9 @@
 """A client that leases and reports by hand: `python -m tests.nemesis.by_hand`.
 
 It does what no worker of ours does, but what a delayed packet, another language or a bug would: it
-reports after its lease ran out, extends only a part of a batch, and above all repeats any earlier
-report, late. Most holes in a fence show only then.
+reports after its lease ran out, extends only a part of a batch, asks now the database and now a
+server of ours, and above all repeats any earlier report, late. Most holes in a fence show only
+then.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import psycopg
 
 import wherry
 from tests.nemesis import history
+from tests.nemesis.doors import as_known_to, database, fence
 from tests.nemesis.player import is_ending, leaving, play
-from tests.nemesis.tasks import REAP_SECONDS, app, fence
+from tests.nemesis.tasks import REAP_SECONDS, app, far
 from wherry import Lease
 
 THREADS = 4
@@ -56,7 +58,9 @@ class Hand:
             seconds = 3.0
         leases: list[Lease] = []
         with history.mine().asking("lease", limit=limit, seconds=seconds) as asking:
-            leases = app.lease(worker="hand", queues=[QUEUE], max_tasks=limit, lease_for=seconds)
+            leases = self._way().lease(
+                worker="hand", queues=[QUEUE], max_tasks=limit, lease_for=seconds
+            )
             asking.told(fences=[fence(lease) for lease in leases])
         return leases
 
@@ -75,7 +79,7 @@ class Hand:
                 # Until just before, or just after, the lease runs out.
                 time.sleep(max(0.0, lease.remaining + self._rng.uniform(-0.05, 0.15)))
                 self.report(lease, self._rng.choice(VERBS))
-            elif luck < 0.86:
+            elif luck < 0.9:
                 self.report(lease, IN_A_TRANSACTION, outlive=True)
             earlier_ones = list(self._earlier)
             for earlier in (self._rng.choice(earlier_ones), self._rng.choice(earlier_ones[-8:])):
@@ -99,32 +103,37 @@ class Hand:
     def beat(self, leases: Sequence[Lease]) -> None:
         """Extend some leases, perhaps a part of a batch, perhaps ones that ended long ago."""
         with history.mine().asking("beat", fences=[fence(lease) for lease in leases]) as asking:
-            asking.told(answers=app.heartbeat(leases, lease_for=self._rng.uniform(0.2, 1.0)))
+            seconds = self._rng.uniform(0.2, 1.0)
+            way = self._way()
+            known = [as_known_to(way, lease) for lease in leases]
+            asking.told(answers=way.heartbeat(known, lease_for=seconds))
 
     def report(self, lease: Lease, verb: str, *, outlive: bool = False) -> None:
         """Report one lease; *outlive*: hold the transaction until it is over, then roll back."""
+        way = self._way()
+        lease = as_known_to(way, lease)
         with history.mine().asking("report", verb=verb, fence=fence(lease)) as asking:
             match verb:
                 case "complete":
-                    answer = app.complete(lease)
+                    answer = way.complete(lease)
                 case "fail":
-                    answer = app.fail(lease, "by hand", after=self._rng.choice((0.0, 0.05)))
+                    answer = way.fail(lease, "by hand", after=self._rng.choice((0.0, 0.05)))
                 case "snooze":
-                    answer = app.snooze(lease, 0.05)
+                    answer = way.snooze(lease, 0.05)
                 case "release":
-                    answer = app.release(lease)
+                    answer = way.release(lease)
                 case _:
-                    self.complete_in_transaction(lease, asking, outlive=outlive)
+                    self.complete_in_transaction(way, lease, asking, outlive=outlive)
                     return
             asking.told(answer=answer)
 
     def complete_in_transaction(
-        self, lease: Lease, asking: history.Asking, *, outlive: bool
+        self, way: wherry.App, lease: Lease, asking: history.Asking, *, outlive: bool
     ) -> None:
         """Complete together with an effect, or roll both back."""
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(
-                app.dsn, application_name="hand in a transaction", connect_timeout=5
+                database(), application_name="hand in a transaction", connect_timeout=5
             )
         connection, commit = self._connection, not outlive and self._rng.random() < 0.7
         try:
@@ -134,7 +143,7 @@ class Hand:
                 fence(lease),
             )
             try:
-                app.complete(lease, tx=connection)
+                way.complete(lease, tx=connection)
             except wherry.LeaseLost:
                 connection.rollback()
                 asking.told(answer="lost")
@@ -154,6 +163,9 @@ class Hand:
         except psycopg.Error:
             connection.close()
             raise
+
+    def _way(self) -> wherry.App:
+        return self._rng.choice((app, app, far()))
 
 
 if __name__ == "__main__":

@@ -16,11 +16,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.nemesis import history, mutants, player
+from psycopg.conninfo import make_conninfo
+
+from tests.nemesis import doors, history, mutants, player
 from wherry.config import DSN_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = {"worker": "worker", "producer": "producer", "hasty": "hasty", "hand": "by_hand"}
+MODULES = {
+    "door": "serving",
+    "worker": "worker",
+    "producer": "producer",
+    "hasty": "hasty",
+    "hand": "by_hand",
+}
+# Of one worker, which meets both whenever a table is locked.
+IMPATIENT = "-c statement_timeout=500ms -c lock_timeout=100ms"
 
 
 @dataclass(slots=True)
@@ -48,13 +58,18 @@ class Actor:
 
     @property
     def role(self) -> str:
-        """Return what it is: worker, producer, hasty or hand."""
+        """Return what it is: door (a server of ours), worker, producer, hasty or hand."""
         return self.name.partition("-")[0]
 
     @property
     def on_wire(self) -> bool:
         """Whether its replies can be lost: those of all who enqueue, and of one worker."""
         return self.role in ("producer", "hasty") or self.name == "worker-2"
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it gets its tasks through a server, and has no database for them."""
+        return self.name == doors.FAR_WORKER
 
     @property
     def pid(self) -> int:
@@ -75,6 +90,9 @@ class Cast:
     folder: Path
     dsn: str
     wire_dsn: str
+    # Where the server listens, and where others find it, which is in front of it.
+    port: int
+    address: str
     seed: int
     mutant: str | None
     actors: list[Actor]
@@ -89,13 +107,19 @@ class Cast:
             actor.began_at, actor.resume_at = time.monotonic(), None
             actor.killed = actor.dismissed = False
             life = f"{actor.name}.{actor.life}"
+            dsn = self.wire_dsn if actor.on_wire else self.dsn
+            if actor.name == "worker-3":
+                dsn = make_conninfo(dsn, options=IMPATIENT)
             with (self.folder / f"{life}.log").open("wb") as log:
                 actor.process = subprocess.Popen(
                     [sys.executable, "-m", f"tests.nemesis.{MODULES[actor.role]}", actor.name],
                     cwd=ROOT,
                     env={
                         **os.environ,
-                        DSN_VARIABLE: self.wire_dsn if actor.on_wire else self.dsn,
+                        DSN_VARIABLE: self.address if actor.is_far else dsn,
+                        doors.DATABASE_VARIABLE: dsn,
+                        doors.ADDRESS_VARIABLE: self.address,
+                        doors.PORT_VARIABLE: str(self.port),
                         history.FOLDER_VARIABLE: str(self.folder),
                         history.NAME_VARIABLE: life,
                         player.SEED_VARIABLE: f"{self.seed}/{life}",
@@ -147,7 +171,8 @@ class Cast:
     def tell_of_end(self) -> None:
         """Let all who act on their own know that the run is coming to its end."""
         (self.folder / player.ENDING).touch()
-        for actor in self.of("producer", "hasty", "hand"):
+        for actor in self.of(*MODULES):
+            # They may wait for one another.
             self.resume(actor)
 
     def dismiss(self, actor: Actor) -> None:
@@ -185,7 +210,8 @@ class Cast:
 
 
 def roles(*, workers: int, producers: int) -> Iterator[Actor]:
-    """Return the actors of a run; of the clients that misbehave there is one each."""
+    """Return the actors of a run; of servers, and of clients that misbehave, there is one each."""
+    yield Actor("door-1")
     yield from (Actor(f"worker-{n}") for n in range(1, workers + 1))
     yield from (Actor(f"producer-{n}") for n in range(1, producers + 1))
     yield Actor("hasty-1")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from tests.nemesis.doors import FAR_WORKER
 from tests.nemesis.evidence import Evidence
 from tests.nemesis.faults import EACH_ROUND
 from tests.nemesis.tasks import TAKEN_ALONG
@@ -33,6 +34,10 @@ ALWAYS = (
     "transfer: done",
     "transfer: rolled back or lost",
     "handler: took its worker along",
+    "far: enqueue told",
+    "far: leased by a worker",
+    "far: worker's report done",
+    "far: cancel told",
 )
 # In a run that is long enough to be sure of it.
 IN_TIME = (
@@ -47,8 +52,23 @@ IN_TIME = (
     "step: succeeded although a cancel was asked for",
     "step: succeeded in a transaction by hand",
     "handler: stopped",
+    "far: enqueue unknown",
+    "far: lease given back by the server",
+    "giant: succeeded",
+    "cancel: met another one",
+    "pause: told",
+    "pause: resumed by another",
+    "refused: deadlock detected",
+    "refused: canceling statement due to lock timeout",
 )
 LONG_SECONDS = 60.0
+REFUSED = (
+    "deadlock detected",
+    "canceling statement due to lock timeout",
+    "canceling statement due to statement timeout",
+    "canceling statement due to user request",
+    "sorry, too many clients already",
+)
 
 
 def missed(seen: Counter[str], *, seconds: float) -> list[str]:
@@ -70,6 +90,13 @@ def _events(evidence: Evidence) -> Iterator[str]:
     yield from _steps(evidence)
     for call in evidence.of("cancel", "told"):
         yield from (f"cancel: {answer}" for _, answer in call.told["answers"])
+        yield from ["far: cancel told"] * bool(call.asked.get("far"))
+    yield from _crowds(evidence)
+    yield from ("pause: told" for _ in evidence.of("pause", "told"))
+    for call in evidence.of("resume", "told"):
+        yield from ["pause: resumed by another"] * (not call.told["changed"])
+    for line in evidence.server_log.splitlines():
+        yield from (f"refused: {reason}" for reason in REFUSED if reason in line)
     for call in evidence.of("requeue", "told"):
         yield from (f"requeue: {answer}" for _, answer in call.told["answers"])
     for call in evidence.of("beat", "told"):
@@ -81,9 +108,21 @@ def _events(evidence: Evidence) -> Iterator[str]:
     yield from ("handler: stopped" for _ in evidence.noted("stopped"))
 
 
+def _crowds(evidence: Evidence) -> Iterator[str]:
+    """Yield for each cancel that began while another one of the same task was under way."""
+    under_way_until: dict[int, float] = {}
+    for call in evidence.of("cancel"):
+        if any(under_way_until.get(id_, 0.0) > call.asked_at for id_ in call.asked["ids"]):
+            yield "cancel: met another one"
+        for id_ in call.asked["ids"]:
+            under_way_until[id_] = max(under_way_until.get(id_, 0.0), call.ended_at)
+
+
 def _enqueues(evidence: Evidence) -> Iterator[str]:
     for wish in evidence.wishes():
         yield f"enqueue: {wish.call.end}"
+        if wish.call.asked.get("far"):
+            yield f"far: enqueue {wish.call.end}"
         if wish.call.end in ("unknown", "killed"):
             yield "enqueue: unknown or killed"
         if wish.call.end == "told" and wish.created is False:
@@ -99,19 +138,25 @@ def _enqueues(evidence: Evidence) -> Iterator[str]:
 
 
 def _leases(evidence: Evidence) -> Iterator[str]:
-    begins = evidence.begins()
+    begins, ends = evidence.begins(), evidence.ends()
     executions: Counter[int] = Counter()
     for note in evidence.noted("began"):
         id_, token, lease_id = note.said["fence"]
         executions[id_] += 1
         if (id_, token, lease_id) not in begins:
             yield "lease: undone by a crash"
+        end = ends.get((id_, token, lease_id))
+        if end is None or end.is_reap:
+            # Whatever it did, it is done once more.
+            yield "handler: ran in vain"
     for call in evidence.of("lease", "told"):
         for id_, token, lease_id in call.told["fences"]:
             if (id_, token, lease_id) not in begins:
                 yield "lease: undone by a crash"
     for report in evidence.reports():
         yield f"report: {report.answer}"
+        if report.who.startswith(FAR_WORKER):
+            yield f"far: worker's report {report.answer}"
     for times in executions.values():
         yield "handler: began"
         yield from ["handler: began once more"] * (times - 1)
@@ -122,6 +167,12 @@ def _steps(evidence: Evidence) -> Iterator[str]:
     for life, step in evidence.steps():
         if step.kind in ("requeued", "resent", "purged"):
             yield f"step: {step.kind}"
+        if step.is_lease and step.application == "wherry server leasing":
+            yield "far: leased by a worker" if life.queue != "hand" else "far: leased by hand"
+        if step.leaves_lease and step.application == "wherry server keeping":
+            yield "far: lease given back by the server"
+        if life.type == "giant" and step.state == "succeeded":
+            yield "giant: succeeded"
         if step.is_reap:
             yield "lease: lost and reaped"
         if step.state == "dead":

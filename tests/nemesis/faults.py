@@ -34,8 +34,16 @@ EACH_ROUND = {
     "terminate backends": 3,
     "kill a backend": 1,
     "restart the server": 1,
-    "lock a table": 1,
+    "lock a table": 2,
     "lose replies": 3,
+    "kill a door": 1,
+    "pause a door": 1,
+    "dismiss a door": 1,
+    "lose a door's replies": 2,
+    "delay what is sent": 1,
+    "hold what is sent": 1,
+    "exhaust connections": 1,
+    "cancel statements": 2,
 }
 TABLES: tuple[LiteralString, ...] = ("live", "lease", "key", "finished")
 
@@ -73,6 +81,7 @@ class Nemesis:
         cast: Cast,
         server: Server,
         wire: Wire,
+        door_wire: Wire,
         rng: random.Random,
         history: History,
     ) -> None:
@@ -81,6 +90,8 @@ class Nemesis:
         self._cast = cast
         self._server = server
         self._wire = wire
+        self._door_wire = door_wire
+        self._hoarding_until: float | None = None
         self._rng = rng
         self._locks: list[tuple[float, psycopg.Connection[Any]]] = []
         self.done: Counter[str] = Counter()
@@ -96,7 +107,10 @@ class Nemesis:
                 self.due.remove(fault)
 
     def unlock(self, *, now: float) -> None:
-        """Let go of the tables whose time is over."""
+        """Let go of the tables, and the connections, whose time is over."""
+        if self._hoarding_until is not None and self._hoarding_until <= now:
+            self._server.restore_connections()
+            self._hoarding_until = None
         for lock in [lock for lock in self._locks if lock[0] <= now]:
             lock[1].close()
             self._locks.remove(lock)
@@ -109,12 +123,30 @@ class Nemesis:
                     return 0
                 self._locks.append((now + self._rng.uniform(0.3, 1.2) * LEASE_SECONDS, locked))
                 return 1
-            case ["lose", *_]:
+            case ["lose", "replies"]:
                 self._wire.lose_replies(self._rng.uniform(0.05, 0.8))
                 return 1
+            case ["lose", *_]:
+                self._door_wire.lose_replies(self._rng.uniform(0.05, 0.8))
+                return 1
+            case ["delay", *_]:
+                for wire in (self._wire, self._door_wire):
+                    wire.lag(self._rng.uniform(0.01, 0.2), seconds=LEASE_SECONDS)
+                return 1
+            case ["hold", *_]:
+                for wire in (self._wire, self._door_wire):
+                    wire.hold(self._rng.uniform(0.5, 1.3) * LEASE_SECONDS)
+                return 1
+            case ["exhaust", _]:
+                if self._hoarding_until is not None:
+                    return 0
+                self._hoarding_until = now + self._rng.uniform(0.2, 1.0) * LEASE_SECONDS
+                return self._server.exhaust(self._rng)
+            case ["cancel", _]:
+                return self._server.cancel_statements(self._rng, most=3)
             case ["dismiss", _, role]:
                 return self._on_one(role, self._cast.dismiss)
-            case ["kill", "a" | "the", "worker" | "producer" | "hand" as role]:
+            case ["kill", "a" | "the", "worker" | "producer" | "hand" | "door" as role]:
                 return self._on_one(role, self._cast.kill)
             case ["pause", "a" | "the", role]:
                 seconds = self._rng.uniform(1.1, 1.8) * LEASE_SECONDS

@@ -18,8 +18,9 @@ import psycopg
 import wherry
 from tests.nemesis import history
 from tests.nemesis.asking import Ask, ask_for
+from tests.nemesis.doors import database, fence
 from tests.nemesis.player import is_ending, play
-from tests.nemesis.tasks import app
+from tests.nemesis.tasks import app, far
 
 COROUTINES = 8
 PATIENCE_SECONDS = (0.001, 0.003, 0.01, 0.03, 10.0)
@@ -38,9 +39,12 @@ class Hasty:
             for _ in range(COROUTINES):
                 group.create_task(self._act())
         await app.aclose_loop()
+        await far().aclose_loop()
 
     async def _act(self) -> None:
-        acts = (self.enqueue, self.enqueue, self.in_transaction, self.cancel, self.look)
+        acts = (
+            self.enqueue, self.enqueue, self.in_transaction, self.cancel, self.look, self.poll,
+        )  # fmt: skip
         while not is_ending():
             await self._rng.choice(acts)()
             await asyncio.sleep(self._rng.expovariate(1 / 0.3))
@@ -64,7 +68,7 @@ class Hasty:
         asked: Ask = ask_for("plain")
         with history.mine().asking("enqueue", **asked, commit=True) as asking:
             connection = await psycopg.AsyncConnection.connect(
-                app.dsn, application_name=history.mine().name, connect_timeout=5
+                database(), application_name=history.mine().name, connect_timeout=5
             )
             try:
                 async with asyncio.timeout(self._patience()):
@@ -102,6 +106,19 @@ class Hasty:
                     asking.ends("unknown", error="given up")
                     return
                 asking.told(found=task is not None)
+
+    async def poll(self) -> None:
+        """Ask a server for tasks, and be gone when it has some; or leave them to its reaper."""
+        with history.mine().asking("lease", limit=4, seconds=1.0) as asking:
+            try:
+                async with asyncio.timeout(self._patience()):
+                    leases = await far().alease(
+                        worker="hasty", queues=["hand"], max_tasks=4, lease_for=1.0, wait=0.3
+                    )
+            except TimeoutError:
+                asking.ends("unknown", error="given up")
+                return
+            asking.told(fences=[fence(lease) for lease in leases])
 
     def _some(self) -> list[int]:
         return self._rng.sample(list(self._recent), min(3, len(self._recent)))

@@ -11,12 +11,12 @@ import json
 import math
 import os
 import threading
-import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import time
 from typing import Any
 
 import psycopg
@@ -39,7 +39,7 @@ class History:
 
     def note(self, what: str, **said: Any) -> None:
         """Write a line."""
-        line = json.dumps({"at": time.time(), "what": what, **said}, default=str)
+        line = json.dumps({"at": time(), "what": what, **said}, default=str)
         os.write(self._file, f"{line}\n".encode())
 
     @contextmanager

@@ -1,15 +1,18 @@
 """Known bugs to put into the product, one at a time, to see whether the checker notices.
 
 A suite that finds nothing may be blind. Each mutant changes the text of one statement as it is
-loaded, in the processes of the run only; a pattern that finds nothing to change is an error, so
-that no mutant turns harmless unnoticed.
+loaded, or one function, in the processes of the run only; a pattern that finds nothing to change is
+an error, so that no mutant turns harmless unnoticed.
 """
 
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 from unittest import mock
 
 from wherry.transport import render
@@ -32,6 +35,15 @@ _TOKEN_AND_LEASE = (
     (r"\n *and live\.lease_id = asked\.lease_id\b", ""),
 )
 _UNEXPIRED = (r"\n *and lease\.expires_at .*wherry\.now\(\).*", "")
+
+_UNDONE = """
+undone as (
+    update wherry.finished
+       set state = 'canceled'
+     where finished.id = any (:ids::bigint[])
+       and finished.state = 'succeeded'
+),
+gone as ("""
 
 MUTANTS = {
     mutant.name: mutant
@@ -104,11 +116,76 @@ MUTANTS = {
             "tasks/cancel_tasks",
             ((r"case when live\.state <> 'leased' then 'canceled' end", "'canceled'"),),
         ),
+        Mutant(
+            "cancel_undoes_complete",
+            "tasks/cancel_tasks",
+            ((r"\ngone as \(", _UNDONE),),
+        ),
+        Mutant(
+            "batch_loses_its_third",
+            "tasks/enqueue_without_keys",
+            ((r"as each \(id, payload\)",
+              "as each (id, payload) where each.id is distinct from asked.ids[3]"),),
+        ),
+        Mutant(
+            "keyed_batch_loses_its_fifth",
+            "tasks/enqueue_tasks",
+            ((r"where (\(named\.task_id is null .*\))", r"where asked.ord <> 5 and \1"),),
+        ),
+        Mutant(
+            "one_is_stored_under_another_id",
+            "tasks/enqueue_one",
+            ((r"coalesce\(:id::text::bigint, (nextval\('wherry\.task_id'::regclass\))\)", r"\1"),),
+        ),
+        Mutant(
+            "promote_takes_leased",
+            "maintenance/promote_tasks",
+            ((r"\(live\.state = 'delayed'\) is true", "true"),
+             (r"where live\.state = 'delayed'\n(.*run_after <= )",
+              r"where live.state in ('delayed', 'leased')\n\1")),
+        ),
+        Mutant(
+            "requeue_forgets_token",
+            "tasks/requeue_tasks",
+            ((r"nextval\('wherry\.position'::regclass\), gone\.token",
+              "nextval('wherry.position'::regclass), 0"),),
+        ),
+        Mutant(
+            "far_lease_keeps_token",
+            "leases/lease_for_pollers",
+            ((r"token = live\.token \+ 1", "token = greatest(live.token, 1)"),),
+        ),
     )
 }  # fmt: skip
+
+
+def _drawn_anew(_again: Any) -> Any:
+    def again(self: Any) -> Any:
+        return replace(self, ids=None)
+
+    return again
+
+
+def _dealt_twice(poll: Any) -> Any:
+    answered: dict[tuple[str, ...], list[Any]] = {}
+
+    async def dealing_twice(self: Any, asked: Any) -> list[Any]:
+        leases: list[Any] = await poll(self, asked)
+        before = answered.pop(asked.queues, [])
+        answered[asked.queues] = leases
+        return [*leases, *before][: asked.max_tasks]
+
+    return dealing_twice
+
+
+# Bugs of which no statement knows: a function, by name, and what it becomes.
+FUNCTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "resend_draws_anew": ("wherry.commands.tasks.EnqueueTasks.again", _drawn_anew),
+    "desk_deals_twice": ("wherry.server.desk.Desk.poll", _dealt_twice),
+}
 # Not a statement's text, but a setting: nothing waits for the disk.
 ASYNC_COMMIT = "commit_without_waiting"
-NAMES = (*MUTANTS, ASYNC_COMMIT)
+NAMES = (*MUTANTS, *FUNCTIONS, ASYNC_COMMIT)
 
 
 def apply() -> None:
@@ -118,6 +195,10 @@ def apply() -> None:
         return
     if name == ASYNC_COMMIT:
         mock.patch.dict("wherry.transport.connect._OPTIONS", synchronous_commit="off").start()
+        return
+    if name in FUNCTIONS:
+        target, spoil = FUNCTIONS[name]
+        mock.patch(target, spoil(pkgutil.resolve_name(target))).start()
         return
     mutant = MUTANTS[name]
     source = render.source

@@ -13,14 +13,17 @@ import random
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 from tests.nemesis import history, mutants
 
 SEED_VARIABLE = "NEMESIS_SEED"
 ENDING = "ending"
+HOUR_SECONDS = 3600.0
 
 leaving = threading.Event()
 
@@ -38,6 +41,30 @@ def hold_lifeline() -> None:
         os._exit(1)
 
     threading.Thread(target=wait, name="lifeline", daemon=True).start()
+
+
+class Complaints(logging.Handler):
+    """Notes what is logged as an error, or with a traceback."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.ERROR or record.exc_info:
+            history.mine().note("logged", text=self.format(record))
+
+
+def note_complaints() -> None:
+    """Log as ever, and note in the history what is logged as an error."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    logging.getLogger().addHandler(Complaints())
+
+
+def move_clock(seconds: float) -> None:
+    """Let `time.time` be wrong in this process; the history keeps the right one."""
+    right = time.time
+
+    def wrong() -> float:
+        return right() + seconds
+
+    mock.patch("time.time", wrong).start()
 
 
 def play(part: Callable[[random.Random], object], *, threads: int) -> None:

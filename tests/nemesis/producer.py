@@ -2,7 +2,8 @@
 
 Three threads, each doing one thing after the other; from time to time all threads of all producers
 meet at the same moment to enqueue the same key, some of them inside transactions that are held open
-or rolled back.
+or rolled back, or to cancel all that is there. What needs no transaction is asked of the database
+or of a server of ours, as it comes.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
+import wherry
 from tests.nemesis import history
 from tests.nemesis.asking import Ask, ask_for
+from tests.nemesis.doors import database
 from tests.nemesis.player import is_ending, play
-from tests.nemesis.tasks import ACCOUNTS, LEASE_SECONDS, app
+from tests.nemesis.tasks import ACCOUNTS, LEASE_SECONDS, app, far
 
 THREADS = 3
 STORM_EVERY_SECONDS = 0.4
 # Keys that are free again as soon as their task has ended, and so are taken over and over.
 WORN_KEYS = 3
+# What is paused, and where a cancel storm may hit; who takes workers along is to do so until dead.
+STORMY = ("mixed", "slow", "bank")
+FAR_SHARE = 0.35
+GIANT_BYTES = 900_000
 
 
 class Producer:
@@ -40,9 +47,10 @@ class Producer:
     def run(self) -> None:
         """Ask for one thing after the other until the run ends."""
         acts: list[tuple[Callable[[], None], float]] = [
-            (self.one, 30), (self.bank, 14), (self.rough, 0.6), (self.slow, 8), (self.chores, 9),
+            (self.one, 30), (self.bank, 14), (self.rough, 1.2), (self.slow, 8), (self.chores, 9),
             (self.bulk, 3), (self.by_sql, 4), (self.rolled_back, 4), (self.storm, 12),
             (self.cancel, 8), (self.requeue, 3), (self.purge, 1), (self.look, 3),
+            (self.giant, 0.5), (self.cancel_storm, 1.5), (self.pause, 3), (self.crossed, 1),
         ]  # fmt: skip
         while not is_ending():
             [(act, _)] = self._rng.choices(acts, [weight for _, weight in acts])
@@ -80,6 +88,14 @@ class Producer:
         else:
             self.enqueue([asked])
 
+    def crossed(self) -> None:
+        """Two transfers between the same accounts, one there and one back, that deadlock."""
+        ways = ((1, 2), (2, 1))
+        self.enqueue([
+            ask_for("transfer", queue="bank", source=a, target=b, amount=7, trick="crossed")
+            for a, b in ways
+        ])  # fmt: skip
+
     def rough(self) -> None:
         """A task that takes its worker along."""
         self.enqueue([ask_for(self._rng.choice(("killer", "kill_once")), queue="rough")])
@@ -96,11 +112,16 @@ class Producer:
         self.enqueue(asked)
 
     def bulk(self) -> None:
-        """Many at once, some with keys."""
+        """Many at once, with some keys among them or none."""
         asked = [ask_for("plain") for _ in range(self._rng.randint(5, 40))]
-        for task in self._rng.sample(asked, 3):
+        for task in self._rng.sample(asked, self._rng.choice((0, 3))):
             task["key"] = f"bulk-{self._rng.randint(1, 10_000)}"
         self.enqueue(asked)
+
+    def giant(self) -> None:
+        """A task almost as large as one may be."""
+        size = int(GIANT_BYTES * self._rng.random() ** 3)
+        self.enqueue([ask_for("giant", text=self._rng.randbytes(size // 2).hex())])
 
     def by_sql(self) -> None:
         """A task from plain SQL."""
@@ -129,12 +150,16 @@ class Producer:
             asked["key_ttl"] = 0.0
         elif self._rng.random() < 0.5:
             asked["payload"] = {"nonce": key}
-        time.sleep(max(0.0, tick * STORM_EVERY_SECONDS - time.time()))
+        self.wait_for(tick)
         if self._rng.random() < 0.5:
             commit = self._rng.random() < 0.6
             self.in_transaction(asked, commit=commit, hold=self._rng.uniform(0.0, 0.03))
         else:
             self.enqueue([asked])
+
+    def wait_for(self, tick: int) -> None:
+        """Wait until the moment at which all meet."""
+        time.sleep(max(0.0, tick * STORM_EVERY_SECONDS - time.time()))
 
     # ── what else may be asked ──
 
@@ -142,36 +167,64 @@ class Producer:
         """Cancel a few of those that were enqueued lately."""
         ids = [*self._some_of_recent(4), *self._slow]
         self._slow.clear()
-        with history.mine().asking("cancel", ids=ids) as asking:
-            answers = app.cancel_many(ids)
+        self.cancel_all(ids)
+
+    def cancel_storm(self) -> None:
+        """Cancel what runs and what waits, together with whoever else does so at this moment."""
+        queue, state = self._rng.choice(STORMY), self._rng.choice(("leased", "queued"))
+        ids: list[int] = []
+        with history.mine().asking("list") as asking:
+            page = app.list_tasks(state=state, queue=queue, limit=8)
+            ids = [task.id for task in page.tasks]
+            asking.told()
+        self.wait_for(int(time.time() / STORM_EVERY_SECONDS) + 1)
+        # As one who is impatient presses the button twice.
+        for _ in range(2):
+            self.cancel_all(ids)
+
+    def cancel_all(self, ids: list[int]) -> None:
+        """Cancel these."""
+        way = self._way()
+        with history.mine().asking("cancel", ids=ids, far=way is not app) as asking:
+            answers = way.cancel_many(ids)
             asking.told(answers=list(zip(ids, answers, strict=True)))
+
+    def pause(self) -> None:
+        """Pause a queue for a moment; somebody else may resume it before we do."""
+        queue = self._rng.choice(STORMY)
+        with history.mine().asking("pause", queue=queue) as asking:
+            asking.told(changed=self._way().pause_queue(queue))
+        time.sleep(self._rng.uniform(0.1, 0.6))
+        with history.mine().asking("resume", queue=queue) as asking:
+            asking.told(changed=self._way().resume_queue(queue))
 
     def requeue(self) -> None:
         """Put back a few that have ended."""
         ids = self._some_that_ended()
         with history.mine().asking("requeue", ids=ids) as asking:
-            answers = app.requeue_many(ids)
+            answers = self._way().requeue_many(ids)
             asking.told(answers=[(answer.id, answer.answer) for answer in answers])
 
     def purge(self) -> None:
         """Delete a few that have ended."""
         ids = self._some_that_ended()
         with history.mine().asking("purge", ids=ids) as asking:
-            asking.told(ids=app.purge_many(ids))
+            asking.told(ids=self._way().purge_many(ids))
 
     def look(self) -> None:
         """Look at one that must be there."""
         for id_ in self._some_of_recent(1):
             with history.mine().asking("look", id=id_) as asking:
-                task = app.get_task(id_)
+                task = self._way().get_task(id_)
                 asking.told(found=task is not None)
 
     # ── how it is asked ──
 
     def enqueue(self, asked: list[Ask]) -> None:
-        """Enqueue on the App's own connections."""
-        with history.mine().asking("enqueue_many", tasks=asked) as asking:
-            answers = app.enqueue_many(asked)
+        """Enqueue in no transaction of ours."""
+        way = self._way()
+        with history.mine().asking("enqueue_many", tasks=asked, far=way is not app) as asking:
+            answers = way.enqueue_many(asked)
             asking.told(answers=[(a.id, a.created, a.payload_matches) for a in answers])
             ids = [answer.id for answer in answers]
             (self._slow if asked[0]["queue"] == "slow" else self._recent).extend(ids)
@@ -203,9 +256,12 @@ class Producer:
         """Return the thread's connection, made anew when it broke."""
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(
-                app.dsn, application_name=history.mine().name, connect_timeout=5
+                database(), application_name=history.mine().name, connect_timeout=5
             )
         return self._connection
+
+    def _way(self) -> wherry.App:
+        return far() if self._rng.random() < FAR_SHARE else app
 
     def _some_that_ended(self) -> list[int]:
         with history.mine().asking("list") as asking:

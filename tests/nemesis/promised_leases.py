@@ -5,9 +5,12 @@ The audit's `said_at` is the database's now as the statement saw it, so these co
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
+from tests.nemesis.audit import Entry
+from tests.nemesis.doors import FAR_WORKER
 from tests.nemesis.evidence import Evidence, fence_of
 from tests.nemesis.lives import Fence, Step, instant
 from tests.nemesis.tasks import LEASE_SECONDS
@@ -88,7 +91,7 @@ def leases_end_by_the_database_clock(evidence: Evidence) -> Iterator[str]:
         end = instant(entry.new["expires_at"])
         if entry.old is None:
             length = end - entry.said_at
-            by_worker = entry.application.startswith("wherry leasing")
+            by_worker = _is_leased_by_worker(entry)
             if by_worker and abs(length - LEASE_SECONDS) > EXACT:
                 yield f"a lease of {length} s: {entry}"
             continue
@@ -97,6 +100,14 @@ def leases_end_by_the_database_clock(evidence: Evidence) -> Iterator[str]:
             yield f"shortened: {entry}"
         if before <= entry.said_at - EXACT:
             yield f"extended {entry.said_at - before:.6f} s after its end: {entry}"
+
+
+def _is_leased_by_worker(entry: Entry) -> bool:
+    # A server leases for others too, who ask for other lengths.
+    by_server = entry.application == "wherry server leasing"
+    return entry.application.startswith("wherry leasing") or (
+        by_server and entry.row["worker"] == FAR_WORKER
+    )
 
 
 def beats_are_for_holders(evidence: Evidence) -> Iterator[str]:
@@ -131,6 +142,36 @@ def replies_are_what_was_asked_for(evidence: Evidence) -> Iterator[str]:
                 yield f"task {id_} of queue {life.queue} in {call}"
 
 
+def leases_are_given_once(evidence: Evidence) -> Iterator[str]:
+    """L6: one answer only holds a lease, and one handler only begins with it."""
+    given: Counter[Fence] = Counter()
+    for call in evidence.of("lease", "told"):
+        given.update(fence_of(said) for said in call.told["fences"])
+    given.update(fence_of(note.said["fence"]) for note in evidence.noted("began"))
+    for fence, times in given.items():
+        if times > 1:
+            yield f"the lease {fence} was given {times} times"
+
+
+def paused_queues_give_nothing(evidence: Evidence) -> Iterator[str]:
+    """L6: nothing is leased by a statement that began after a pause was told, until a resume."""
+    resumes = [(c.asked["queue"], c.asked_at, c.ended_at) for c in evidence.of("resume")]
+    leased: dict[str, list[Step]] = defaultdict(list)
+    for life, step in evidence.steps():
+        if step.is_lease:
+            leased[life.queue].append(step)
+    for call in evidence.of("pause", "told"):
+        queue = call.asked["queue"]
+        # Of those that may have come after the pause, the first.
+        until = min(
+            (asked for of, asked, ended in resumes if of == queue and ended >= call.asked_at),
+            default=math.inf,
+        )
+        for step in leased[queue]:
+            if call.ended_at < step.said_at and step.at < until:
+                yield f"leased from {queue}, paused from {call.ended_at} to {until}: {step}"
+
+
 def nothing_begins_after_its_deadline(evidence: Evidence) -> Iterator[str]:
     """L8: no handler begins when its worker's own clock says that the lease is over."""
     for note in evidence.noted("began"):
@@ -155,6 +196,8 @@ PROMISES: dict[str, Callable[[Evidence], Iterator[str]]] = {
     "L4 leases end by the database's clock": leases_end_by_the_database_clock,
     "L5 beats are for holders": beats_are_for_holders,
     "L6 replies are what was asked for": replies_are_what_was_asked_for,
+    "L6 leases are given once": leases_are_given_once,
+    "L6 paused queues give nothing": paused_queues_give_nothing,
     "L8 nothing begins after its deadline": nothing_begins_after_its_deadline,
     "L10 expired reports are refused": expired_reports_are_refused,
 }

@@ -12,23 +12,25 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import psycopg
 
+import wherry
 from tests.nemesis import audit, checker, coverage, tasks
 from tests.nemesis.cast import MODULES, Cast, roles
 from tests.nemesis.evidence import Evidence, gather
 from tests.nemesis.faults import Nemesis, plan
 from tests.nemesis.history import History
-from tests.nemesis.server import OBSERVER, Server
+from tests.nemesis.server import OBSERVER, Server, free_port
 from tests.nemesis.wire import Wire
 from wherry.migrations import migrate
 
-WORKERS = 3
+# Of which the last one has only a server of ours.
+WORKERS = 4
 PRODUCERS = 2
 TICK_SECONDS = 0.05
 # A task that takes its worker along needs three leases and reaps, one after the other.
@@ -49,6 +51,39 @@ _WHAT_IS_LEFT = """
 """
 
 
+# The promises whose breach means that a task was lost, moved as it must not, or completed twice.
+LOST = ("W1 acknowledged is there", "W1 the tables agree with the audit")
+ILLEGAL = "C2 only known transitions"
+DOUBLE = "C1 settled once"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is told of a run, or of many: `in_vain` of all executions were of a lease then lost."""
+
+    runs: int = 0
+    tasks: int = 0
+    faults: int = 0
+    lost: int = 0
+    illegal: int = 0
+    double: int = 0
+    executions: int = 0
+    in_vain: int = 0
+
+    def __add__(self, other: Figures) -> Figures:
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Figures(*(one + another for one, another in pairs))
+
+    def __str__(self) -> str:
+        rate = self.in_vain / self.executions if self.executions else 0.0
+        return (
+            f"{self.runs} runs: {self.tasks:,} tasks, {self.faults:,} faults; {self.lost} lost,"
+            f" {self.illegal} illegal transitions, {self.double} double completions;"
+            f" {self.executions:,} executions, of which {self.in_vain:,} ({rate:.1%}) had to be"
+            " done once more, since their lease was lost"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What came of a run: `broken` promises, `missed` events, and how often each event was seen."""
@@ -62,6 +97,20 @@ class Verdict:
     tasks: int
 
     @property
+    def figures(self) -> Figures:
+        """What is told of any run, to be added up."""
+        return Figures(
+            runs=1,
+            tasks=self.tasks,
+            faults=sum(times for of, times in self.seen.items() if of.startswith("fault: ")),
+            lost=sum(len(self.broken.get(promise, ())) for promise in LOST),
+            illegal=len(self.broken.get(ILLEGAL, ())),
+            double=len(self.broken.get(DOUBLE, ())),
+            executions=self.seen["handler: began"],
+            in_vain=self.seen["handler: ran in vain"],
+        )
+
+    @property
     def is_clean(self) -> bool:
         """Whether every promise was kept, and every targeted event happened."""
         return not self.broken and not self.missed
@@ -73,6 +122,7 @@ class Verdict:
         for promise, complaints in sorted(self.broken.items()):
             lines.append(f"BROKEN {promise} ({len(complaints)} times)")
             lines += [f"    {complaint}" for complaint in complaints[:5]]
+        lines.append(str(self.figures))
         return "\n".join(lines)
 
 
@@ -89,8 +139,19 @@ class Stage:
                 audit.install(connection)
                 connection.execute(tasks.SCHEMA)
             actors = list(roles(workers=WORKERS, producers=PRODUCERS))
-            self.wire = Wire(self.server.dsn, self.server.front)
-            self.cast = Cast(self.folder, self.server.dsn, self.wire.dsn, seed, mutant, actors)
+            self.wire = Wire(self.server.front, self.server.socket)
+            port, front = free_port(), free_port()
+            self.door_wire = Wire(front, port)
+            self.cast = Cast(
+                self.folder,
+                self.server.dsn,
+                self.server.front_dsn,
+                port,
+                f"grpc://127.0.0.1:{front}",
+                seed,
+                mutant,
+                actors,
+            )
         except BaseException:
             self.server.close()
             raise
@@ -103,6 +164,7 @@ class Stage:
             self.cast,
             self.server,
             self.wire,
+            self.door_wire,
             random.Random(f"{self.seed}/victims"),
             History(self.folder, "nemesis"),
         )
@@ -130,15 +192,24 @@ class Stage:
         """Let everything come to an end in good order; returns what does not."""
         self.cast.tell_of_end()
         late = self.cast.wait("producer", "hasty", seconds=LEAVE_SECONDS)
+        history = History(self.folder, "end")
+        with wherry.App(self.server.dsn) as app:
+            for queue in tasks.QUEUES:
+                # Whoever paused it may have been killed.
+                with history.asking("resume", queue=queue) as asking:
+                    asking.told(changed=app.resume_queue(queue))
         ends_at = time.monotonic() + DRAIN_SECONDS
         with self.server.connect() as connection:
             while (live := _unsettled(connection)) and time.monotonic() < ends_at:
-                self.cast.revive("worker", "hand")
+                self.cast.revive("door", "worker", "hand")
                 time.sleep(TICK_SECONDS)
             left = [f"O2: after {DRAIN_SECONDS:g} s still {task}" for task in live]
             for actor in self.cast.of("worker", "hand"):
                 self.cast.dismiss(actor)
             late += self.cast.wait("worker", "hand", seconds=LEAVE_SECONDS)
+            for actor in self.cast.of("door"):
+                self.cast.dismiss(actor)
+            late += self.cast.wait("door", seconds=LEAVE_SECONDS)
             left += [f"{name} does not end" for name in late]
             left += [f"O4: {what}" for what in _left_over(connection)]
         return left
@@ -157,6 +228,7 @@ class Stage:
 
     def __enter__(self) -> Self:
         self.wire.__enter__()
+        self.door_wire.__enter__()
         return self
 
     def __exit__(
@@ -166,6 +238,7 @@ class Stage:
         trace: TracebackType | None,
     ) -> None:
         self.cast.close()
+        self.door_wire.__exit__(kind, error, trace)
         self.wire.__exit__(kind, error, trace)
         self.server.close()
 

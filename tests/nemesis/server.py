@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import tempfile
 import time
 from contextlib import suppress
@@ -19,18 +20,31 @@ from types import TracebackType
 from typing import Any, LiteralString, Self
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from wherry.embedded import acquire
 from wherry.testing.postgres import fast_folder
 
 # The one who must never be hit.
 OBSERVER = "nemesis"
-SETTINGS = {"max_connections": "150", "log_line_prefix": "%m [%p] (%a) "}
+SETTINGS = {
+    "max_connections": "150",
+    "deadlock_timeout": "200ms",
+    "log_line_prefix": "%m [%p] (%a) ",
+}
 PATIENCE_SECONDS = 60.0
 _VICTIMS = (
     "select pid from pg_stat_activity"
-    " where backend_type = 'client backend' and application_name <> %s"
+    " where backend_type = 'client backend' and application_name <> %(observer)s"
+    "   and (%(state)s::text is null or state = %(state)s)"
 )
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody has at the moment."""
+    with socket.socket() as asking:
+        asking.bind(("127.0.0.1", 0))
+        return int(asking.getsockname()[1])
 
 
 class Server:
@@ -43,9 +57,14 @@ class Server:
         self._folder.chmod(0o711)
         self._embedded = acquire(self._folder / "home", settings=SETTINGS)
         self.dsn = self._embedded.dsn
-        # For whoever stands in front of the server's socket.
-        self.front = self._folder / "front"
-        self.front.mkdir()
+        # Whoever stands in front of the server's socket has one of the same name there.
+        front = self._folder / "front"
+        front.mkdir()
+        given = conninfo_to_dict(self.dsn)
+        name = f".s.PGSQL.{given['port']}"
+        self.socket, self.front = Path(str(given["host"]), name), front / name
+        self.front_dsn = make_conninfo(self.dsn, host=str(front))
+        self._hoard: list[psycopg.Connection[Any]] = []
 
     @property
     def log(self) -> str:
@@ -57,12 +76,13 @@ class Server:
         ends_at = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                return psycopg.connect(
-                    self.dsn, autocommit=True, application_name=OBSERVER, connect_timeout=5
-                )
+                return self._connect()
             except psycopg.OperationalError:
                 if time.monotonic() > ends_at:
                     raise
+                if self._hoard:
+                    # There may be none left but those.
+                    self._hoard.pop().close()
                 time.sleep(0.05)
 
     def terminate_backends(self, rng: random.Random, *, most: int) -> int:
@@ -72,6 +92,35 @@ class Server:
             chosen = rng.sample(victims, min(most, len(victims)))
             for victim in chosen:
                 connection.execute("select pg_terminate_backend(%s)", (victim,))
+        return len(chosen)
+
+    def exhaust(self, rng: random.Random) -> int:
+        """Take every connection there is, and those of some who need theirs; returns how many."""
+        taken = self._take_all()
+        if self._hoard:
+            self.terminate_backends(rng, most=6)
+            taken += self._take_all()
+        return min(taken, 1)
+
+    def restore_connections(self) -> None:
+        """Give back what `exhaust` has taken."""
+        while self._hoard:
+            self._hoard.pop().close()
+
+    def _take_all(self) -> int:
+        before = len(self._hoard)
+        with suppress(psycopg.OperationalError):
+            while True:
+                self._hoard.append(self._connect())
+        return len(self._hoard) - before
+
+    def cancel_statements(self, rng: random.Random, *, most: int) -> int:
+        """Cancel some statements that are under way, as their time limit would; how many."""
+        with self.connect() as connection:
+            victims = self._victims(connection, state="active")
+            chosen = rng.sample(victims, min(most, len(victims)))
+            for victim in chosen:
+                connection.execute("select pg_cancel_backend(%s)", (victim,))
         return len(chosen)
 
     def kill_backend(self, rng: random.Random) -> int:
@@ -109,8 +158,14 @@ class Server:
         self._embedded.release()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _victims(self, connection: psycopg.Connection[Any]) -> list[int]:
-        return [int(pid) for (pid,) in connection.execute(_VICTIMS, (OBSERVER,))]
+    def _connect(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(
+            self.dsn, autocommit=True, application_name=OBSERVER, connect_timeout=5
+        )
+
+    def _victims(self, connection: psycopg.Connection[Any], state: str | None = None) -> list[int]:
+        of = {"observer": OBSERVER, "state": state}
+        return [int(pid) for (pid,) in connection.execute(_VICTIMS, of)]
 
     def __enter__(self) -> Self:
         return self

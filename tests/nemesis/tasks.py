@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from functools import cache
 from time import monotonic
 from typing import Any, LiteralString
 
@@ -16,7 +17,7 @@ import psycopg
 
 import wherry
 from tests.nemesis import history
-from wherry.domain.lease import LeaseRef
+from tests.nemesis.doors import ADDRESS_VARIABLE, database, fence
 
 # How a worker ends that was taken along by its task, or started while the server was down.
 TAKEN_ALONG = 66
@@ -39,7 +40,17 @@ create table bank.transfer (
 );
 """
 
+_LOCK: LiteralString = "select from bank.account where id = %s for update"
+
 app = wherry.App(pool_size=4)
+
+
+@cache
+def far() -> wherry.App:
+    """Return this process's App through a server of ours, which knows the same types."""
+    made = wherry.App(os.environ[ADDRESS_VARIABLE])
+    made.registry = app.registry
+    return made
 
 
 @app.task(queue="mixed", retry=SOON, max_attempts=MANY)
@@ -89,6 +100,14 @@ async def answer(nonce: str) -> str:
     """Return what is to be stored as the result."""
     began(nonce)
     return nonce
+
+
+@app.task(queue="mixed", retry=SOON, max_attempts=MANY)
+async def giant(nonce: str, text: str) -> None:
+    """Weigh much."""
+    began(nonce)
+    if not text.isalnum() and text:
+        raise wherry.Fail(f"{len(text)} characters that nobody sent")
 
 
 @app.task(queue="mixed", retry=SOON, max_attempts=2, timeout=0.3)
@@ -144,7 +163,12 @@ def transfer(nonce: str, source: int, target: int, amount: int, trick: str) -> N
     """Move money in the transaction that completes the task; *trick* says what goes wrong once."""
     lease = began(nonce)
     trick = trick if lease.attempt == 1 else ""
-    with psycopg.connect(app.dsn, application_name="bank", connect_timeout=5) as connection:
+    with psycopg.connect(database(), application_name="bank", connect_timeout=5) as connection:
+        if trick == "crossed":
+            # As nobody should: who transfers the other way round takes them in another order.
+            connection.execute(_LOCK, (source,))
+            wherry.current().wait_cancelled(0.1)
+            connection.execute(_LOCK, (target,))
         if trick == "savepoint":
             connection.execute("select 1")
             with connection.transaction(force_rollback=True):
@@ -163,7 +187,7 @@ async def transfer_async(nonce: str, source: int, target: int, amount: int) -> N
     """Move money as an async handler does it."""
     lease = began(nonce)
     async with await psycopg.AsyncConnection.connect(
-        app.dsn, application_name="bank", connect_timeout=5
+        database(), application_name="bank", connect_timeout=5
     ) as connection:
         for statement, values in _statements(lease, source, target, amount):
             await connection.execute(statement, values)
@@ -191,14 +215,9 @@ def began(nonce: str) -> wherry.Lease:
     return lease
 
 
-def fence(lease: LeaseRef) -> tuple[int, int, str]:
-    """Return what tells this lease from every other one."""
-    return lease.id, lease.token, lease.lease_id
-
-
 def follow_up(lease: wherry.Lease) -> str:
     """Return the nonce of the task that follows a transfer done by this lease."""
-    return f"after-{lease.id}-{lease.token}-{lease.lease_id}"
+    return "after-{}-{}-{}".format(*fence(lease))
 
 
 def _move(

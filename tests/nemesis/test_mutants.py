@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pkgutil
+
 import pytest
 
-from tests.nemesis.mutants import MUTANTS, mutate
+from tests.nemesis.mutants import FUNCTIONS, MUTANTS, mutate
 from wherry.transport.render import source
 
 
@@ -14,3 +16,11 @@ def test_a_mutant_changes_its_statement(name: str) -> None:
     text = source(mutant.statement)
 
     assert mutate(text, mutant) != text
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_mutant_finds_its_function(name: str) -> None:
+    target, spoil = FUNCTIONS[name]
+    function = pkgutil.resolve_name(target)
+
+    assert spoil(function) is not function

@@ -1,8 +1,8 @@
-"""The wire between some clients and the server, which can lose replies.
+"""The wire between some clients and a server, PostgreSQL or ours, which can lose replies.
 
 What is asked arrives and is done; the answer does not come, and then the connection is cut. Nobody
 can tell that from a server that never heard: it is the case for which whatever is repeatable is
-sent again.
+sent again. It can also be slow, or hold everything for a while and then let it through.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
 CHUNK_BYTES = 65_536
 
 
 class Wire:
-    """A proxy in front of the server's socket, on a loop in a thread of its own."""
+    """A proxy in front of a server, on a loop in a thread of its own.
 
-    def __init__(self, dsn: str, folder: Path) -> None:
-        given = conninfo_to_dict(dsn)
-        socket = f".s.PGSQL.{given['port']}"
-        self._server = Path(str(given["host"]), socket)
-        self._mine = folder / socket
-        self.dsn = make_conninfo(dsn, host=str(folder))
+    It listens at *mine* for what is meant for *theirs*: paths of sockets, or ports of this machine.
+    """
+
+    def __init__(self, mine: Path | int, theirs: Path | int) -> None:
+        self._mine = mine
+        self._theirs = theirs
         self._swallowing = False
+        self._lag_seconds = 0.0
+        self._held_until = 0.0
         self._open: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="wire")
@@ -38,6 +38,15 @@ class Wire:
         """Let no reply through for so long, then cut all connections."""
         self._soon(self._swallow)
         self._soon(lambda: self._loop.call_later(seconds, self._cut))
+
+    def lag(self, each_seconds: float, *, seconds: float) -> None:
+        """Let whatever is sent come later, for a while."""
+        self._soon(lambda: self._set_lag(each_seconds))
+        self._soon(lambda: self._loop.call_later(seconds, self._set_lag, 0.0))
+
+    def hold(self, seconds: float) -> None:
+        """Let nothing through for so long, in neither direction, and then all of it."""
+        self._held_until = self._loop.time() + seconds
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -64,13 +73,19 @@ class Wire:
     def _swallow(self) -> None:
         self._swallowing = True
 
+    def _set_lag(self, seconds: float) -> None:
+        self._lag_seconds = seconds
+
     def _cut(self) -> None:
         self._swallowing = False
         for writer in list(self._open):
             writer.transport.abort()
 
     async def _listen(self) -> None:
-        self._listening = await asyncio.start_unix_server(self._serve, self._mine)
+        if isinstance(self._mine, Path):
+            self._listening = await asyncio.start_unix_server(self._serve, self._mine)
+        else:
+            self._listening = await asyncio.start_server(self._serve, "127.0.0.1", self._mine)
 
     async def _end(self) -> None:
         self._listening.close()
@@ -82,7 +97,7 @@ class Wire:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there_reader, there = await asyncio.open_unix_connection(self._server)
+            there_reader, there = await self._connect()
         except OSError:
             # The server is away: the client hears of it as it would without us.
             writer.transport.abort()
@@ -96,11 +111,19 @@ class Wire:
         finally:
             self._open -= {writer, there}
 
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self._theirs, Path):
+            return await asyncio.open_unix_connection(self._theirs)
+        return await asyncio.open_connection("127.0.0.1", self._theirs)
+
     async def _pass_on(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, may_lose: bool
     ) -> None:
         with suppress(OSError):
             while chunk := await reader.read(CHUNK_BYTES):
+                held_seconds = self._held_until - self._loop.time()
+                if self._lag_seconds or held_seconds > 0:
+                    await asyncio.sleep(max(self._lag_seconds, held_seconds))
                 if not (may_lose and self._swallowing):
                     writer.write(chunk)
                     await writer.drain()

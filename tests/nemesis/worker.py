@@ -7,7 +7,6 @@ and how it ended. Its name is the same in each of its lives, as that of a restar
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 import traceback
 from collections.abc import Sequence
@@ -17,20 +16,18 @@ from unittest import mock
 
 import wherry
 from tests.nemesis import history, mutants
-from tests.nemesis.player import hold_lifeline
-from tests.nemesis.tasks import LEASE_SECONDS, QUEUES, REAP_SECONDS, UNREACHABLE, app, fence
+from tests.nemesis.doors import fence
+from tests.nemesis.player import HOUR_SECONDS, hold_lifeline, move_clock, note_complaints
+from tests.nemesis.tasks import LEASE_SECONDS, QUEUES, REAP_SECONDS, UNREACHABLE, app
 from wherry.app.work import run_worker, worker_settings
 from wherry.domain.lease import Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
 from wherry.worker.answers import log_answers
 
-
-class Complaints(logging.Handler):
-    """Notes what is logged as an error, or with a traceback."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.levelno >= logging.ERROR or record.exc_info:
-            history.mine().note("logged", text=self.format(record))
+# Nobody's clock but the database's may matter.
+CLOCKS_OFF = {"worker-1": HOUR_SECONDS, "worker-3": -HOUR_SECONDS}
+# Less than a lease, so that what is not confirmed in time goes back before it runs out.
+CONFIRM_SECONDS = 1.0
 
 
 def verb_of(outcome: Outcome) -> str:
@@ -83,8 +80,9 @@ def main() -> int:
     history.mine().note("began to work")
     mutants.apply()
     note_answers()
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
-    logging.getLogger().addHandler(Complaints())
+    note_complaints()
+    move_clock(CLOCKS_OFF.get(sys.argv[1], 0.0))
+    mock.patch("wherry.worker.remote.CONFIRM_SECONDS", CONFIRM_SECONDS).start()
     try:
         return asyncio.run(work(sys.argv[1]))
     except wherry.Unavailable as error:

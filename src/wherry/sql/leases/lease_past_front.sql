@@ -18,13 +18,7 @@ with due as materialized (
               and live.state = 'ready'
               and live.priority between stretch.low and stretch.high
               and live.position >= stretch.start
-              and (:types::text[] is null or live.type = any (:types::text[]))
-              and (live.discard_at is null or live.discard_at > wherry.now())
-              -- Of no row, so it is looked at once.
-              and not exists (select from wherry.paused where paused.queue = :queue::text)
-            order by live.priority desc, live.position
-            limit :limit_tasks::integer
-              for update skip locked
+              -- part: leasable
      ) as found
      -- The stretches are looked at as they are needed, so none but what is taken is locked.
      limit :limit_tasks::integer

@@ -11,13 +11,7 @@ with due as materialized (
       from wherry.live
      where live.queue = :queue::text
        and live.state = 'ready'
-       and (:types::text[] is null or live.type = any (:types::text[]))
-       and (live.discard_at is null or live.discard_at > wherry.now())
-       -- Of no row, so it is looked at once.
-       and not exists (select from wherry.paused where paused.queue = :queue::text)
-     order by live.priority desc, live.position
-     limit :limit_tasks::integer
-       for update skip locked
+       -- part: leasable
 ),
 fit as materialized (
     select due.id

@@ -1,0 +1,10 @@
+-- Which of a queue's ready tasks may be leased, and in which order. It ends a select from live, and locks.
+-- needs: takes the parameters queue text, types text[] (null: any), limit_tasks integer
+-- gives: the rest of the conditions on rows of live, which are ready tasks of this queue
+              and (:types::text[] is null or live.type = any (:types::text[]))
+              and (live.discard_at is null or live.discard_at > wherry.now())
+              -- Of no row, so it is looked at once.
+              and not exists (select from wherry.paused where paused.queue = :queue::text)
+            order by live.priority desc, live.position
+            limit :limit_tasks::integer
+              for update skip locked

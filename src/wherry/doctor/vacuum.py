@@ -61,12 +61,9 @@ class Holder:
             case "standby":
                 return f"the standby {self.application or self.name!r}, by hot_standby_feedback,"
             case _:
-                said = [
-                    f"application {self.application}" if self.application else "",
-                    f"role {self.role}",
-                ]
-                said += [self.state or ""]
-                return f"session {self.name} ({', '.join(filter(None, said))})"
+                application = f"application {self.application}" if self.application else None
+                said = filter(None, (application, f"role {self.role}", self.state))
+                return f"session {self.name} ({', '.join(said)})"
 
     @property
     def advice(self) -> str:

@@ -41,6 +41,16 @@ def count(n: int, what: str) -> str:
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
+def count_up_to(most: int, n: int, what: str) -> str:
+    """Return *n* and *what*, of which no more than *most* were counted."""
+    return f"{'at least ' if n >= most else ''}{count(n, what)}"
+
+
+def waits(n: int) -> str:
+    """Return the verb for *n* that wait."""
+    return "waits" if n == 1 else "wait"
+
+
 def names(found: Sequence[str]) -> str:
     """Return some names, and how many there are more."""
     shown = ", ".join(found[:_MOST_NAMES])

@@ -10,7 +10,7 @@ from wherry.commands.base import Rows
 from wherry.doctor.check import Check, asked
 from wherry.doctor.finding import Judgment, fine, problem, warning
 from wherry.doctor.patient import Patient
-from wherry.doctor.wording import count, names, span
+from wherry.doctor.wording import count, count_up_to, names, span, waits
 from wherry.domain.worker import WorkerSeen
 
 # Reapers come every 2 s, promoters every second or five.
@@ -19,6 +19,7 @@ _LATE_SECONDS, _TOO_LATE_SECONDS = 300.0, 3600.0
 _PARKED_SECONDS: Final = 3600.0
 _MOST_LANES: Final = 20
 _MOST_COUNTED: Final = 10_000
+_MOST_LEASES: Final = 1000
 _FEW_DEAD, _RISING = 10, 2
 _NOBODY: Final = (
     "start a worker or a server: each keeps the queues in order; if one runs, its log says what is"
@@ -31,8 +32,7 @@ def judge_leases(rows: Rows) -> Judgment:
     [[leases, oldest_seconds, workers]] = rows
     if not leases:
         return fine("none has run out without being taken back")
-    more = "at least " if leases >= 1000 else ""
-    those = f"{more}{count(leases, 'lease')} of {names(sorted(workers))}"
+    those = f"{count_up_to(_MOST_LEASES, leases, 'lease')} of {names(sorted(workers))}"
     return problem(
         f"{those} ran out, the oldest {span(oldest_seconds)} ago, and nobody took it back",
         f"{_NOBODY}: often a transaction that completes a task and was left open",
@@ -74,11 +74,10 @@ def judge_parked(rows: Rows) -> Judgment:
     if not rows:
         return fine("no task waits for a worker that knows its type")
     tasks = sum(row[2] for row in rows)
-    more = "at least " if tasks >= _MOST_COUNTED else ""
     types = [f"{type_!r} ({n:,} in {names(queues)})" for type_, queues, n, _ in rows]
     is_old = max(row[3] for row in rows) >= _PARKED_SECONDS
     return (problem if is_old else warning)(
-        f"{more}{count(tasks, 'task')} {'waits' if tasks == 1 else 'wait'} for a worker that knows"
+        f"{count_up_to(_MOST_COUNTED, tasks, 'task')} {waits(tasks)} for a worker that knows"
         f" the type: {names(types)}",
         "start a worker whose App knows it: was its module left out of imports=[…], or the type"
         " renamed? What nobody will run is canceled by: wherry tasks cancel --type NAME",
@@ -92,13 +91,12 @@ def judge_pauses(rows: Rows) -> Judgment:
         none = "no queue is paused"
         return fine(none if not rows else f"paused and empty: {names([row[0] for row in rows])}")
     queue, tasks, paused_seconds, actor, reason = waiting[0]
-    more = "at least " if tasks >= _MOST_COUNTED else ""
     by = f" by {actor}" if actor else ""
     why = f": {reason}" if reason else ""
     others = f"; and {count(len(waiting) - 1, 'other')}" if len(waiting) > 1 else ""
     return warning(
         f"queue {queue!r} was paused {span(paused_seconds)} ago{by}{why}, and"
-        f" {more}{count(tasks, 'ready task')} {'waits' if tasks == 1 else 'wait'} there{others}",
+        f" {count_up_to(_MOST_COUNTED, tasks, 'ready task')} {waits(tasks)} there{others}",
         f"if that is over: wherry queues resume -- {quote(queue)}",
     )
 
@@ -156,8 +154,16 @@ CHECKS: Final = (
     Check("workers", _look_at_workers),
     Check("due tasks", asked("list_late_lanes", judge_lateness, most=_MOST_LANES)),
     Check("delayed tasks", asked("read_promotion", judge_promotion)),
-    Check("leases", asked("read_expired_leases", judge_leases, since_seconds=_UNREAPED_SECONDS)),
-    Check("unknown types", asked("list_parked_types", judge_parked)),
-    Check("paused queues", asked("list_paused_queues", judge_pauses)),
+    Check(
+        "leases",
+        asked(
+            "read_expired_leases",
+            judge_leases,
+            since_seconds=_UNREAPED_SECONDS,
+            most=_MOST_LEASES,
+        ),
+    ),
+    Check("unknown types", asked("list_parked_types", judge_parked, most=_MOST_COUNTED)),
+    Check("paused queues", asked("list_paused_queues", judge_pauses, most=_MOST_COUNTED)),
     Check("dead tasks", asked("read_deaths", judge_deaths)),
 )

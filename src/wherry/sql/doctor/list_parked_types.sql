@@ -1,5 +1,5 @@
--- Count the tasks, up to ten thousand, that wait for a worker that knows their type.
--- takes:   nothing
+-- Count the tasks that wait for a worker that knows their type, at most so many.
+-- takes:   most integer
 -- returns: type, queues, tasks, oldest_seconds (since the oldest was due)
 -- locks:   none
 -- index:   live_parked
@@ -7,7 +7,7 @@ with waiting as materialized (
     select live.type, live.queue, live.run_after
       from wherry.live
      where live.state = 'parked'
-     limit 10000
+     limit :most::integer
 )
 select waiting.type,
        array_agg(distinct waiting.queue) as queues,

@@ -1,5 +1,5 @@
--- List the paused queues, and count the ready tasks of each, up to ten thousand.
--- takes:   nothing
+-- List the paused queues, and count the ready tasks of each, at most so many.
+-- takes:   most integer
 -- returns: queue, tasks, paused_seconds (ago), actor, reason
 -- locks:   none
 -- index:   live_ready
@@ -15,6 +15,6 @@ select paused.queue,
                  from wherry.live
                 where live.queue = paused.queue
                   and live.state = 'ready'
-                limit 10000) as ready
+                limit :most::integer) as ready
  ) as waiting
  order by waiting.tasks desc, paused.queue

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 import wherry
+from tests.pg.support import OpenSession, Session
 from wherry.testing import Clock
 
 pytest_plugins = ["wherry.testing.plugin"]
@@ -52,6 +53,26 @@ async def app(dsn: str) -> AsyncIterator[wherry.App]:
     made = wherry.App(dsn)
     yield made
     await made.aclose()
+
+
+@pytest.fixture
+def open_session(dsn: str) -> Iterator[OpenSession]:
+    """Open sessions; they are closed afterwards."""
+    opened: list[Session] = []
+
+    def open_session(**options: str) -> Session:
+        opened.append(Session(dsn, **options))
+        return opened[-1]
+
+    yield open_session
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture
+def session(open_session: OpenSession) -> Session:
+    """One session, for tests that need no second."""
+    return open_session()
 
 
 @pytest.fixture

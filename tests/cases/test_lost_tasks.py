@@ -6,20 +6,9 @@ touches. So the conflict has to be made by hand here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.pg.support import Session, spec
 from wherry.domain.state import State
 from wherry.testing import Clock
-
-
-@pytest.fixture
-def session(dsn: str) -> Iterator[Session]:
-    made = Session(dsn)
-    yield made
-    made.close()
 
 
 def test_two_tasks_with_one_key_that_become_due_together_stop_no_promotion(

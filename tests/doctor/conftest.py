@@ -1,4 +1,4 @@
-"""A look at the test's database, one check at a time, and sessions that make it ill."""
+"""A look at the test's database, one check at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from tests.pg.support import OpenSession, Session
 from wherry.doctor.check import finding_of
 from wherry.doctor.examine import CHECKS
 from wherry.doctor.finding import Finding
@@ -18,26 +17,6 @@ from wherry.doctor.patient import Patient
 from wherry.migrations import grants
 
 Look = Callable[[str], Finding]
-
-
-@pytest.fixture
-def open_session(dsn: str) -> Iterator[OpenSession]:
-    """Open sessions; they are closed afterwards."""
-    opened: list[Session] = []
-
-    def open_session(**options: str) -> Session:
-        opened.append(Session(dsn, **options))
-        return opened[-1]
-
-    yield open_session
-    for session in opened:
-        session.close()
-
-
-@pytest.fixture
-def session(open_session: OpenSession) -> Session:
-    """A session of somebody else."""
-    return open_session()
 
 
 @pytest.fixture

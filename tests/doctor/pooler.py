@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
 _SSL, _GSS = 80877103, 80877104
 _OWN_PID = 424242
 
@@ -28,12 +30,11 @@ class _Server:
 
 @dataclass
 class Pooler:
-    """Listens on `port`; a context manager."""
+    """Stands before the server of `dsn`, and is reached by `pooled`; a context manager."""
 
-    path: str
+    dsn: str
     # More sessions than these are not opened: who asks for one is turned away.
     most: int = 100
-    port: int = 0
     _sessions: int = 0
     _idle: list[_Server] = field(default_factory=list)
     _open: list[socket.socket] = field(default_factory=list)
@@ -41,9 +42,13 @@ class Pooler:
 
     def __enter__(self) -> Self:
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
         return self
+
+    @property
+    def pooled(self) -> str:
+        """The same database through it."""
+        return make_conninfo(self.dsn, host="127.0.0.1", port=self._listener.getsockname()[1])
 
     def __exit__(
         self,
@@ -89,9 +94,10 @@ class Pooler:
             if self._sessions == self.most:
                 raise EOFError
             self._sessions += 1
+            where = conninfo_to_dict(self.dsn)
             server = _Server(socket.socket(socket.AF_UNIX))
             self._open.append(server.sock)
-            server.sock.connect(self.path)
+            server.sock.connect(f"{where['host']}/.s.PGSQL.{where.get('port', 5432)}")
             server.sock.sendall(startup)
             kind = b""
             while kind != b"Z":

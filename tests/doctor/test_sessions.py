@@ -7,7 +7,6 @@ from collections.abc import Callable
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.doctor.conftest import Look
 from tests.doctor.pooler import Pooler
@@ -21,9 +20,8 @@ Connect = Callable[..., psycopg.Connection]
 
 def test_a_pooler_that_shares_sessions_is_told_and_all_else_is_seen_through_it(dsn: str) -> None:
     """PGB-03: notifications never arrive there, and nothing else says why."""
-    where = conninfo_to_dict(dsn)
-    with Pooler(f"{where['host']}/.s.PGSQL.{where.get('port', 5432)}") as pooler:
-        diagnosis = examine(make_conninfo(dsn, host="127.0.0.1", port=pooler.port), schema="wherry")
+    with Pooler(dsn) as pooler:
+        diagnosis = examine(pooler.pooled, schema="wherry")
 
     found = {finding.check: finding for finding in diagnosis.findings}
     assert found["pooler"].verdict is Verdict.WARNING

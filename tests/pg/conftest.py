@@ -13,26 +13,6 @@ from tests.pg.support import OpenSession, Session
 
 
 @pytest.fixture
-def open_session(dsn: str) -> Iterator[OpenSession]:
-    """Open sessions; they are closed afterwards."""
-    opened: list[Session] = []
-
-    def open_session(**options: str) -> Session:
-        opened.append(Session(dsn, **options))
-        return opened[-1]
-
-    yield open_session
-    for session in opened:
-        session.close()
-
-
-@pytest.fixture
-def session(open_session: OpenSession) -> Session:
-    """One session, for tests that need no second."""
-    return open_session()
-
-
-@pytest.fixture
 def other(open_session: OpenSession) -> Session:
     """A second session."""
     return open_session()

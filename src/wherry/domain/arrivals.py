@@ -24,28 +24,28 @@ _SELDOM_SECONDS = 0.010
 # As many enqueues under way at once, on average, stand in line to notify us.
 _CROWD = 2.5
 # What one long interval, or one task that waited for long, counts for at most.
-_LONGEST_INTERVAL = 0.025
-_LONGEST_WAIT = 0.1
+_LONGEST_INTERVAL_SECONDS = 0.025
+_LONGEST_WAIT_SECONDS = 0.1
 # A single short interval says nothing: of tasks that come fifty times a second, each by itself,
 # every fifth comes less than 5 ms after the one before. Who asks once more has less patience.
 _WEIGHT = 1 / 8
 _DOUBTFUL_WEIGHT = 1 / 4
-_DOUBTFUL_INTERVAL = 0.007
+_DOUBTFUL_INTERVAL_SECONDS = 0.007
 # Who has stopped asks once more when there was nothing for a moment, unless it took many tasks of
 # late: then there will be more, and others have just been quicker.
 _QUIET_SECONDS = 0.016
 _OF_LATE_SECONDS = 0.5
 _MANY_A_SECOND = 100.0
 _MOST_A_SECOND = 400.0
-_FIRST_PAUSE = 0.002
-_LONGEST_PAUSE = 0.025
+_FIRST_PAUSE_SECONDS = 0.002
+_LONGEST_PAUSE_SECONDS = 0.025
 # The first task that a look finds should have waited for so long, at least and at most: what comes
 # sooner would do with fewer looks. A look that finds many is worth a wait.
-_WAIT_FOR_FEW = (0.002, 0.004)
-_WAIT_FOR_MANY = (0.008, 0.012)
+_WAIT_FOR_FEW_SECONDS = (0.002, 0.004)
+_WAIT_FOR_MANY_SECONDS = (0.008, 0.012)
 _MANY = 8
-_FIRST_HOLD = 0.25
-_LONGEST_HOLD = 4.0
+_FIRST_HOLD_SECONDS = 0.25
+_LONGEST_HOLD_SECONDS = 4.0
 
 
 class Arrivals:
@@ -58,15 +58,15 @@ class Arrivals:
         # Whether an enqueue notifies us, as far as we have asked.
         self.notified = False
         # Moving averages: between two notifications, and from the making of a task to its lease.
-        self._interval = _LONGEST_INTERVAL
+        self._interval = _LONGEST_INTERVAL_SECONDS
         self._waited = 0.0
         self._heard_at = self._found_at = now
         # How many tasks were taken here a second, of late; as it was at the last that were found.
         self._taken = 0.0
         self._trusts = True
-        self._hold = _FIRST_HOLD
+        self._hold = _FIRST_HOLD_SECONDS
         self._hold_until = now
-        self._pause = _FIRST_PAUSE
+        self._pause = _FIRST_PAUSE_SECONDS
 
     @property
     def pause(self) -> float:
@@ -76,28 +76,31 @@ class Arrivals:
     def looked(self, now: float, leases: Sequence[Lease]) -> None:
         """A look has found these, the first of which had waited for the longest; maybe none."""
         if not leases:
-            self._pause = min(self._pause * 1.5, _LONGEST_PAUSE)
+            self._pause = min(self._pause * 1.5, _LONGEST_PAUSE_SECONDS)
             return
         taken = self._taken_of_late(now) + len(leases) / _OF_LATE_SECONDS
         self._taken, self._found_at = min(taken, _MOST_A_SECOND), now
         waited_seconds = _waited(leases[0])
         if self.notified:
-            self._waited += (min(waited_seconds, _LONGEST_WAIT) - self._waited) * self._weight
+            waited_seconds = min(waited_seconds, _LONGEST_WAIT_SECONDS)
+            self._waited = self._averaged(self._waited, waited_seconds)
             return
-        soon, late = _WAIT_FOR_FEW if len(leases) < _MANY else _WAIT_FOR_MANY
+        soon, late = _WAIT_FOR_FEW_SECONDS if len(leases) < _MANY else _WAIT_FOR_MANY_SECONDS
         if waited_seconds > late:
-            self._pause = max(self._pause / 1.5, _FIRST_PAUSE)
+            self._pause = max(self._pause / 1.5, _FIRST_PAUSE_SECONDS)
         elif waited_seconds < soon:
             # Many may be looking here, so that together they come soon enough.
-            self._pause = min(self._pause * 1.25, _LONGEST_PAUSE)
+            self._pause = min(self._pause * 1.25, _LONGEST_PAUSE_SECONDS)
 
     def heard(self, now: float) -> None:
         """A notification has come, whoever had asked for it."""
         interval, self._heard_at = now - self._heard_at, now
         if self.notified:
-            self._interval += (min(interval, _LONGEST_INTERVAL) - self._interval) * self._weight
+            self._interval = self._averaged(
+                self._interval, min(interval, _LONGEST_INTERVAL_SECONDS)
+            )
             if self._interval >= _SELDOM_SECONDS and not self._is_often:
-                self._trusts, self._hold = True, _FIRST_HOLD
+                self._trusts, self._hold = True, _FIRST_HOLD_SECONDS
         elif interval < _OFTEN_SECONDS:
             # Somebody else has asked, too early: nobody asks again so soon.
             self._hold_off(now, is_news=now >= self._hold_until)
@@ -124,15 +127,15 @@ class Arrivals:
             return
         self.notified = False
         if self._is_often:
-            self._interval, self._waited = _DOUBTFUL_INTERVAL, _DOUBTFUL_INTERVAL
-            self._pause = _FIRST_PAUSE
+            self._interval, self._waited = _DOUBTFUL_INTERVAL_SECONDS, _DOUBTFUL_INTERVAL_SECONDS
+            self._pause = _FIRST_PAUSE_SECONDS
             self._trusts = False
             self._hold_off(now, is_news=True)
 
     def _hold_off(self, now: float, *, is_news: bool) -> None:
         self._hold_until = max(self._hold_until, now + self._hold * self._jitter())
         if is_news:
-            self._hold = min(self._hold * 2, _LONGEST_HOLD)
+            self._hold = min(self._hold * 2, _LONGEST_HOLD_SECONDS)
 
     def _taken_of_late(self, now: float) -> float:
         return self._taken * exp((self._found_at - now) / _OF_LATE_SECONDS)
@@ -144,9 +147,9 @@ class Arrivals:
         # seldom; but they wait for long.
         return self._interval < _OFTEN_SECONDS or self._waited > _CROWD * self._interval
 
-    @property
-    def _weight(self) -> float:
-        return _WEIGHT if self._trusts else _DOUBTFUL_WEIGHT
+    def _averaged(self, average: float, seconds: float) -> float:
+        weight = _WEIGHT if self._trusts else _DOUBTFUL_WEIGHT
+        return average + (seconds - average) * weight
 
 
 def _waited(lease: Lease) -> float:

@@ -40,10 +40,10 @@ log = logging.getLogger("wherry.maintenance")
 # A step that always finds more makes room for the others after so many rounds.
 _ROUNDS = 20
 _NUDGE_SECONDS = 0.01
-_PARK_EVERY = 10.0
-_UNPARK_EVERY = 10.0
+_PARK_EVERY_SECONDS = 10.0
+_UNPARK_EVERY_SECONDS = 10.0
 # Where one lease is about to end, so may the next: a look for each would be too many.
-_REAP_EVERY = 1.0
+_REAP_EVERY_SECONDS = 1.0
 # If looking itself fails, each step has to see for itself.
 _ANYTHING = Seen(lease_ends_in=0.0, due_in=0.0, discard_in=0.0, parked=True, ready=True)
 
@@ -130,16 +130,16 @@ class Maintenance:
         ends_in = seen.lease_ends_in
         if ends_in is not None and ends_in > 0:
             # Its holder extends it long before, if alive. Jittered, as all others wait for it too.
-            reap_at = now + max(ends_in, _REAP_EVERY) + random.uniform(0.0, 0.5)
+            reap_at = now + max(ends_in, _REAP_EVERY_SECONDS) + random.uniform(0.0, 0.5)
             self._look_at = min(self._look_at, reap_at)
         has_more = ends_in is not None and ends_in <= 0 and await self._repeat(ReapLeases())
         if seen.discard_in is not None and seen.discard_in <= 0:
             has_more = await self._repeat(DiscardTasks()) or has_more
         if seen.parked and now >= self._unpark_at:
-            self._unpark_at = now + _UNPARK_EVERY * random.uniform(0.8, 1.0)
+            self._unpark_at = now + _UNPARK_EVERY_SECONDS * random.uniform(0.8, 1.0)
             has_more = await self._repeat(UnparkTasks()) or has_more
         if for_ready:
-            self._park_at = now + _PARK_EVERY * random.uniform(0.8, 1.0)
+            self._park_at = now + _PARK_EVERY_SECONDS * random.uniform(0.8, 1.0)
             if seen.ready:
                 await self._park_unknown()
         if has_more:

@@ -99,7 +99,9 @@ class Marks:
 
     def dealt(self, leases: Sequence[Lease]) -> None:
         """These were given to one who polls."""
-        for name in {leases[0].queue, EVERY_QUEUE} if leases else ():
+        if not leases:
+            return
+        for name in (leases[0].queue, EVERY_QUEUE):
             if name in self._arrivals:
                 self._arrivals[name].looked(monotonic(), leases)
 

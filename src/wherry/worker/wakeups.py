@@ -25,8 +25,8 @@ from wherry.domain.arrivals import Arrivals
 from wherry.domain.lease import Lease
 from wherry.transport.base import Transport
 
-_KNOWN_FOR = 30.0
-_FIRST_PAUSE = 0.005
+_KNOWN_FOR_SECONDS = 30.0
+_FIRST_PAUSE_SECONDS = 0.005
 
 
 class Wakeups:
@@ -55,7 +55,7 @@ class Wakeups:
         self._asked_until = self._known_until = 0.0
         self._horizon: int | None = None
         self._looks = 0
-        self._pause = _FIRST_PAUSE
+        self._pause = _FIRST_PAUSE_SECONDS
 
     def wake(self) -> None:
         """End the present or the next pause."""
@@ -95,9 +95,11 @@ class Wakeups:
         if now >= self._known_until:
             await self._ask(now)
             return
-        if now > self._known_until - _KNOWN_FOR / 2:
-            await self._transport.call(KeepWaiting(self._instance, self._queues, _KNOWN_FOR))
-            self._asked_until = self._known_until = now + _KNOWN_FOR
+        if now > self._known_until - _KNOWN_FOR_SECONDS / 2:
+            await self._transport.call(
+                KeepWaiting(self._instance, self._queues, _KNOWN_FOR_SECONDS)
+            )
+            self._asked_until = self._known_until = now + _KNOWN_FOR_SECONDS
         if self._horizon is None:
             await self._sleep(self._poll_seconds_listening)
             return
@@ -115,13 +117,13 @@ class Wakeups:
 
     async def _ask(self, now: float) -> None:
         # From here on an enqueue may notify us, whatever becomes of the answer.
-        self._asked_until = now + _KNOWN_FOR
+        self._asked_until = now + _KNOWN_FOR_SECONDS
         self._arrivals.asked(now)
         self._horizon = await self._transport.call(
-            WaitForTasks(self._instance, self._queues, _KNOWN_FOR)
+            WaitForTasks(self._instance, self._queues, _KNOWN_FOR_SECONDS)
         )
         self._known_until = self._asked_until
-        self._looks, self._pause = 0, _FIRST_PAUSE
+        self._looks, self._pause = 0, _FIRST_PAUSE_SECONDS
 
     async def _leave(self) -> None:
         self._known_until = 0.0

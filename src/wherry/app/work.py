@@ -165,14 +165,16 @@ class _Plan:
             types=self.app.registry.names,
         )
 
-    def worker(self, source: Source, *reporting: Transport) -> Worker:
-        """Return the worker itself; a second transport is used where reports pile up."""
+    def worker(
+        self, source: Source, reporting: Transport, *, reporting_too: Transport | None = None
+    ) -> Worker:
+        """Return the worker itself; *reporting_too* is used where reports pile up."""
         return Worker(
             self.app,
             self.app.registry,
             source=source,
-            reporting=reporting[0],
-            reporting_too=reporting[1] if len(reporting) > 1 else None,
+            reporting=reporting,
+            reporting_too=reporting_too,
             name=self.name,
             settings=self.settings,
             until_empty=self.until_empty,
@@ -278,7 +280,7 @@ async def _local(plan: _Plan, stack: AsyncExitStack) -> _Parts:
         source,
         session("reporting", BRIEF, BRIEF_SECONDS),
         # Connects only where one does not keep up.
-        session("reporting too", BRIEF, BRIEF_SECONDS),
+        reporting_too=session("reporting too", BRIEF, BRIEF_SECONDS),
     )
     try:
         # Known before the first look for parked tasks: some may have waited for these types.

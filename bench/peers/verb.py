@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from bench.peers.sheets import OURS, PREDICTIONS, Sheets
 from bench.peers.stores import Postgres, Redis
 from wherry import embedded
 from wherry.bench import chart
+from wherry.bench.found import interrupted_by_sigterm
 from wherry.bench.options import option
 from wherry.cli.output import is_terminal
 from wherry.config import DSN_VARIABLE
@@ -158,7 +158,7 @@ def _commands(names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, str
 def _ground(commands: Mapping[str, list[str]], *, yes: bool) -> Generator[Ground]:
     given = os.environ.get(DSN_VARIABLE, "")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_interrupted_by_sigterm())
+        stack.enter_context(interrupted_by_sigterm())
         home = embedded.parse(given) if given else embedded.default_home().with_name("peers")
         if home is not None:
             given = stack.enter_context(embedded.acquire(home, settings=SETTINGS)).dsn
@@ -181,17 +181,3 @@ def _ask() -> None:
     if not is_terminal():
         raise click.UsageError(f"{what} Nobody is there to be asked: consent with --yes")
     click.confirm(f"{what}\nGo on?", abort=True, err=True)
-
-
-@contextlib.contextmanager
-def _interrupted_by_sigterm() -> Generator[None]:
-    """End on SIGTERM as on Ctrl-C: workers are in sessions of their own, and must be ended."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -49,7 +49,7 @@ def found(dsn: str | None, *, consent: Consent, say: Say) -> Generator[Place]:
         if named:
             consent(_what_will_be_done(place))
         place.claims.begin()
-        stack.enter_context(_interrupted_by_sigterm())
+        stack.enter_context(interrupted_by_sigterm())
         stack.enter_context(_left_as_found(place, say))
         yield place
 
@@ -68,7 +68,9 @@ def _left_as_found(place: Place, say: Say) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def _interrupted_by_sigterm() -> Generator[None]:
+def interrupted_by_sigterm() -> Generator[None]:
+    """End on SIGTERM as on Ctrl-C: what takes part has sessions of its own, and must be ended."""
+
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 

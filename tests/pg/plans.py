@@ -208,6 +208,14 @@ class Large:
         if statistics == "analyzed":
             loader.rows("analyze")
 
+    def complaints(self, case: Case, planned: Planned) -> list[str]:
+        """Say what a case's plan must not do, by the better of two looks.
+
+        Where other sessions change catalogs, PostgreSQL has to forget what it knew of them; what it
+        reads to learn it anew is counted among the statement's pages.
+        """
+        return self.plan(case, planned).complaints() and self.plan(case, planned).complaints()
+
     def plan(self, case: Case, planned: Planned) -> Plan:
         """Return the plan of a case as it ran; what it wrote is taken back."""
         session = self._sessions[planned]

@@ -217,7 +217,7 @@ def test_a_statement_looks_at_its_own_batch_only(
             f"{case.name} ({case.statement.name}), {planned} plan: {complaint}"
             for case in CASES
             for planned in case.planned
-            for complaint in large.plan(case, planned).complaints()
+            for complaint in large.complaints(case, planned)
         ]
 
     assert not complaints, "\n".join(complaints)

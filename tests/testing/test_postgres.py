@@ -132,6 +132,20 @@ def test_what_a_killed_process_left_is_dropped_by_the_next(
         assert databases(connection) & {lost, kept} == {kept}
 
 
+def test_a_database_whose_drop_was_cut_short_keeps_no_run_from_starting(
+    wherry_server: TemplateServer,
+) -> None:
+    name = "wherry_test_00000000_1"
+    with psycopg.connect(wherry_server.dsn, autocommit=True) as connection:
+        connection.execute(f"create database {name}".encode())
+        # As PostgreSQL marks it before it removes the first file.
+        connection.execute("update pg_database set datconnlimit = -2 where datname = %s", [name])
+
+        TemplateServer(wherry_server.dsn).close()
+
+        assert name not in databases(connection)
+
+
 def test_runs_that_connect_to_other_databases_leave_one_another_alone(
     wherry_dsn: str, wherry_server: TemplateServer
 ) -> None:

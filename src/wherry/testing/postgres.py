@@ -225,7 +225,9 @@ class TemplateServer:
 
     def _try_to_drop(self, name: str) -> None:
         with contextlib.suppress(*OBSTACLES):
-            self._execute("alter database {} with is_template false", name)
+            # What another run is dropping, or was when it was killed, can only be dropped.
+            with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
+                self._execute("alter database {} with is_template false", name)
             self._execute("drop database {} with (force)", name)
 
     def _reset_role(self) -> None:

@@ -33,6 +33,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="so many bad calls each door of a server gets (tests/security; default: 800)",
     )
+    parser.addoption(
+        "--property-examples",
+        type=int,
+        metavar="N",
+        help="try so many random examples, in place of the suite's own (tests/property)",
+    )
 
 
 @pytest.fixture

@@ -11,14 +11,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 import wherry
-from tests.nemesis.mutants import MUTANTS, Mutant, mutate
 from tests.property.machine import Calls, Place
 from tests.property.model import MAX_RELEASES, MAX_SNOOZES
-from wherry.transport import render
 
 IN_THE_SUITE = 60
 STEPS = 40
@@ -27,13 +25,6 @@ PLAIN = settings(
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
-# Found is enough: nobody reads a short example of a bug that was put in.
-QUICK = settings(PLAIN, max_examples=120, derandomize=True, phases=[Phase.generate])
-FOUND = (
-    MUTANTS["heartbeat_revives"],
-    MUTANTS["complete_after_expiry"],
-    MUTANTS["release_counts"],
 )
 # What no example did shows nothing.
 SEEN = (
@@ -84,23 +75,3 @@ def test_calls_in_any_order_are_answered_as_by_the_model(
 
     print(dict(sorted(place.answers.items())))
     assert examples or [answer for answer in SEEN if not place.answers[answer]] == []
-
-
-@pytest.mark.parametrize("mutant", FOUND, ids=lambda mutant: mutant.name)
-def test_a_known_bug_is_found(
-    place: Place, monkeypatch: pytest.MonkeyPatch, mutant: Mutant
-) -> None:
-    source = render.source
-
-    def changed(statement: str) -> str:
-        text = source(statement)
-        return mutate(text, mutant) if statement == mutant.statement else text
-
-    monkeypatch.setattr(render, "source", changed)
-    render.render.cache_clear()
-    try:
-        with pytest.raises(AssertionError):
-            play(place, QUICK)
-    finally:
-        # Nothing of it may stay for the next test.
-        render.render.cache_clear()

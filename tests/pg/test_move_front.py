@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.pg.support import OpenSession, Session, spec
-from wherry.commands.fronts import ListFronts, MoveFront
+from wherry.commands.fronts import ListFronts, MoveFront, RescueTasks
 from wherry.commands.leases import LeaseTasks
 from wherry.commands.maintenance import UnparkTasks
 from wherry.commands.queues import ListReadyOf, ListReadyQueues, PauseQueue
@@ -221,3 +221,24 @@ def test_queues_are_found_ready_from_their_fronts_on_and_between_them(session: S
     session.rows("update wherry.live set position = 0 where queue = 'b'")
     assert sorted(session.call(ListReadyQueues())) == ["c", "d", "f"]
     assert session.call(ListReadyOf(names)) == ["f", "d", "c"]
+
+
+def test_no_front_outlives_positions_that_were_set_back(session: Session, clock: Clock) -> None:
+    """As by a restore, or a failover to a copy that lacked the last seconds: all stand in front."""
+    session.rows("select setval('wherry.position', 10000)")
+    front = move(session, 0)
+    _, horizon = session.call(MoveFront("default"))
+    session.rows("select setval('wherry.position', 10)")
+    clock.advance(seconds=1)
+    late = session.enqueue()
+
+    assert move(session, horizon=horizon) == Front()
+    assert session.call(ListFronts()) == {"default": front}
+    clock.advance(minutes=1)
+    session.call(RescueTasks())
+
+    assert session.call(ListFronts()) == {}
+    # Nor does a horizon that was drawn before.
+    assert move(session, horizon=horizon) == Front()
+    assert session.call(ListFronts()) == {}
+    assert [lease.id for lease in lease_past(session, move(session))] == [late]

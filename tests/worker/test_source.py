@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.worker.fake import FakeTransport, in_turn, make_lease
 from wherry.commands.fronts import ListFronts, MoveFront
 from wherry.commands.leases import LeaseTasks
 from wherry.domain.front import Front, Horizon, Stretch
 from wherry.domain.lease import Lease
+from wherry.errors import Unavailable
 from wherry.worker.intake import Wanted
 from wherry.worker.source import LocalSource
 from wherry.worker.wakeups import Wakeups
@@ -93,3 +96,36 @@ async def test_the_front_is_moved_by_who_leases_many_and_by_nobody_else() -> Non
     assert transport.of(MoveFront) == [MoveFront("default", (0,), None)]
     assert len(transport.of(ListFronts)) == 1
     assert transport.of(LeaseTasks)[-1].front == FRONT
+
+
+async def test_after_trouble_it_trusts_no_front_that_it_knew() -> None:
+    """The next server may have lost the last seconds, and draw their positions a second time."""
+    transport = FakeTransport(
+        {
+            ListFronts: in_turn({"default": FRONT}, {}),
+            LeaseTasks: in_turn(leases(11, 12), Unavailable("gone"), []),
+        }
+    )
+    taking = source(transport)
+    await take(taking, 2)
+    with pytest.raises(Unavailable):
+        await take(taking, 2)
+
+    await take(taking, 2)
+
+    fronts = [command.front for command in transport.of(LeaseTasks)]
+    assert fronts == [FRONT, FRONT.past({0: 12}), None]
+
+
+async def test_nor_for_long_where_a_pooler_hides_the_trouble(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("wherry.worker.cursors.monotonic", lambda: clock[0])
+    transport = FakeTransport({ListFronts: in_turn({"default": FRONT}, {})})
+    taking = source(transport)
+    for seconds in (1.0, 30.0, 32.0):
+        clock[0] = seconds
+        await take(taking, 1)
+
+    assert [command.front for command in transport.of(LeaseTasks)] == [FRONT, FRONT, None]

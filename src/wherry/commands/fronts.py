@@ -51,20 +51,25 @@ class MoveFront(Command[tuple[Front, Horizon]]):
             "maintenance/get_front", {"queue": self.queue, "writers": list(writers)}
         )
         front = Front() if stored[0] is None else Front.of(*stored)
-        if self.horizon is not None:
-            if not ended:
-                return front, self.horizon
-            if seconds_old is None or seconds_old > _FRESH_SECONDS:
-                # With a newer snapshot, that has all that those writers have done.
-                front = front.with_lanes(self.priorities)
-                found = yield Statement(
-                    "maintenance/find_first_ready", {"queue": self.queue, **front.params}
-                )
-                firsts = {number - 1: (priority, at) for number, priority, at in found}
-                front = front.moved(firsts, safe=self.horizon.position)
-                yield Statement("maintenance/note_front", {"queue": self.queue, **front.params})
+        if self.horizon is not None and not ended:
+            return front, self.horizon
         [[position, now_writing]] = yield Statement("maintenance/draw_horizon_position", {})
-        return front, Horizon(position, tuple(now_writing))
+        horizon = Horizon(position, tuple(now_writing))
+        if front.is_beyond(position):
+            # The sequence was set back: RescueTasks will forget this front.
+            return Front(), horizon
+        if self.horizon is None or self.horizon.position > position:
+            return front, horizon
+        if seconds_old is None or seconds_old > _FRESH_SECONDS:
+            # With a newer snapshot, that has all that those writers have done.
+            front = front.with_lanes(self.priorities)
+            found = yield Statement(
+                "maintenance/find_first_ready", {"queue": self.queue, **front.params}
+            )
+            firsts = {number - 1: (priority, at) for number, priority, at in found}
+            front = front.moved(firsts, safe=self.horizon.position)
+            yield Statement("maintenance/note_front", {"queue": self.queue, **front.params})
+        return front, horizon
 
 
 @dataclass(frozen=True, slots=True)

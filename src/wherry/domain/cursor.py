@@ -82,6 +82,10 @@ class Cursor:
         """Whether it is time to have the front moved."""
         return now >= self._move_at and (self._leased >= _MANY or self._took > _LONG_SECONDS)
 
+    def knows(self, front: Front | None) -> None:
+        """Take the newest front there is, which may be a lower one: its sequence was set back."""
+        self._front = front
+
     def found(self, front: Front, horizon: Horizon, *, began_at: float, now: float) -> None:
         """Take the front that was moved, or found where others had moved it."""
         self._is_stuck = horizon == self.horizon

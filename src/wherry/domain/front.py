@@ -68,6 +68,14 @@ class Front:
             "starts": [stretch.start for stretch in self.stretches],
         }
 
+    def is_beyond(self, position: int) -> bool:
+        """Whether what gets this position, which was just drawn, could stand in front of it.
+
+        Positions are drawn in order, so then their sequence was set back: the front was noted in a
+        future that a restore or a failover has lost.
+        """
+        return any(stretch.start > position for stretch in self.stretches)
+
     def past(self, ends: Mapping[int, int]) -> Front:
         """Return the front that begins after these positions in the priorities that *ends* names.
 

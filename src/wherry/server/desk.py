@@ -307,6 +307,7 @@ class Desk:
             log.warning("polls wait for the database: %s", one_line(error))
         self._trouble = error
         self._quiet.clear()
+        self._cursors.doubt()
         pause = self._patience.next_pause()
         self._trouble_until = monotonic() + pause
         for waiter in hungry:

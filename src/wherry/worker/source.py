@@ -89,6 +89,13 @@ class LocalSource:
 
     async def take(self, want: Wanted, keep: Keep, *, may_wait: bool) -> int:
         """Lease from one queue after the other until there are enough; never waits for any."""
+        try:
+            return await self._take(want, keep)
+        except Exception:
+            self._cursors.doubt()
+            raise
+
+    async def _take(self, want: Wanted, keep: Keep) -> int:
         taken: list[Lease] = []
         for queue in await self._worth_a_look():
             cursor = await self._cursors.of(queue, self._types)

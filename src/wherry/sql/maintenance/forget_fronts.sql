@@ -1,12 +1,21 @@
--- Forget fronts that have been replaced for a minute, and all of a queue that has had no new one for a day.
+-- Forget fronts that have been replaced for a minute, and all of a queue that has had no new one for a day; and those of
+-- a future that is lost: after a restore, or a failover to a copy without the sequences, positions are drawn a second
+-- time, and what comes would stand in front of them.
 -- takes:   batch integer
 -- returns: queue
 -- locks:   their rows, skip locked
 -- index:   front_pkey
-with old as materialized (
+with drawn as materialized (
+    -- Above all that this snapshot's fronts can have, unless the sequence was set back.
+    select nextval('wherry.position'::regclass) as position
+),
+old as materialized (
     select front.queue, front.position
       from wherry.front
-     where front.noted_at < wherry.now() - interval '1 day'
+     cross join drawn
+     where front.position > drawn.position
+        or drawn.position < any (front.starts)
+        or front.noted_at < wherry.now() - interval '1 day'
         or (front.noted_at < wherry.now() - interval '1 minute'
             and exists (
                 select from wherry.front as newer
@@ -15,7 +24,7 @@ with old as materialized (
                 offset 0
             ))
      limit :batch::integer
-       for update skip locked
+       for update of front skip locked
 )
 delete from wherry.front
  using old

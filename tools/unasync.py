@@ -24,6 +24,7 @@ PAIRS: dict[str, str] = {
     "app/calls.py": "app/calls_blocking.py",
     "transport/grpc/client.py": "transport/grpc/client_blocking.py",
     "app/operators.py": "app/operators_blocking.py",
+    "app/storing.py": "app/storing_blocking.py",
     "transport/pool.py": "transport/pool_blocking.py",
     "transport/session.py": "transport/session_blocking.py",
 }
@@ -59,6 +60,7 @@ NAMES: dict[str, str] = {
     "asnooze": "snooze",
     "arelease": "release",
     "areap": "reap",
+    "_adrawn": "_drawn",
     "_apoll": "_poll",
     "apause_queue": "pause_queue",
     "aresume_queue": "resume_queue",

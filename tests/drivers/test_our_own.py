@@ -11,7 +11,10 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import wherry
+from wherry.commands.tasks import EnqueueTasks
+from wherry.config import PoolSettings
 from wherry.domain.options import Options
+from wherry.transport.session import SessionTransport
 
 Connect = Callable[..., psycopg.Connection[Any]]
 
@@ -70,3 +73,34 @@ def test_a_lost_connection_is_made_anew_with_what_was_prepared(
 
     rows = connect().execute("select id from wherry.live order by id").fetchall()
     assert [id for (id,) in rows] == ids
+
+
+async def test_what_somebody_in_between_has_forgotten_is_prepared_anew(dsn: str) -> None:
+    session = SessionTransport(dsn, schema="wherry", name="wherry test", settings=PoolSettings())
+    command = EnqueueTasks((Options().spec("t", "{}"),))
+    [first] = await session.call(command)
+
+    await (await session.connection()).execute("deallocate all")
+    [second] = await session.call(command)
+    await session.close()
+
+    assert second.id > first.id
+
+
+async def test_ids_that_a_lost_future_had_drawn_are_drawn_anew(
+    app: wherry.App, connect: Connect, dsn: str
+) -> None:
+    """As after a failover to a copy that lacked the last seconds."""
+    [[high]] = connect().execute("select nextval('wherry.task_id')").fetchall()
+    stale = [await app.aenqueue("t"), await to_thread(app.enqueue, "t")]
+    connect().execute("select setval('wherry.task_id', %s)", [high])
+    connect().execute("delete from wherry.live")
+    async with wherry.App(dsn) as other:
+        theirs = [(await other.aenqueue("t")).id for _ in range(4)]
+
+    ours = [(await app.aenqueue("t")).id, (await to_thread(app.enqueue, "t")).id]
+    many = await app.aenqueue_many([{"type": "t"}] * 2)
+
+    assert {each.id for each in stale} <= set(theirs)
+    rows = connect().execute("select id from wherry.live").fetchall()
+    assert sorted(id for (id,) in rows) == sorted([*theirs, *ours, *(each.id for each in many)])

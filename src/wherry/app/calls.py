@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 from wherry.app.asked import (
     STEP,
@@ -25,8 +25,8 @@ from wherry.app.asked import (
     asked_types,
     result_of,
 )
-from wherry.app.ids import TaskIds
 from wherry.app.operators import Operators
+from wherry.app.storing import Storing
 from wherry.commands.leases import (
     CompleteInTransaction,
     CompleteTasks,
@@ -39,8 +39,6 @@ from wherry.commands.queues import ListQueues, ListReadyQueues
 from wherry.commands.remote import PollTasks
 from wherry.commands.tasks import (
     CancelTasks,
-    DrawTaskIds,
-    EnqueueTasks,
     GetTask,
     PurgeTasks,
     RequeueTasks,
@@ -50,7 +48,6 @@ from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.options import (
     EnqueueOptions,
-    TaskSpec,
     check_flag,
     check_id,
     check_integer,
@@ -65,7 +62,6 @@ from wherry.domain.task import (
     QueueDepth,
     RequeueAnswer,
     Requeued,
-    ResultReader,
     Task,
 )
 from wherry.errors import KeyTaken, NotFound
@@ -76,11 +72,10 @@ from wherry.tasks.task import AMBIENT
 from wherry.worker.context import warn_of_waiting
 
 
-class Calls(Operators):
+class Calls(Storing, Operators):
     """Everything an App can be asked, awaited."""
 
     registry: Registry
-    _ids: TaskIds
 
     async def aenqueue(
         self,
@@ -112,27 +107,6 @@ class Calls(Operators):
         specs = asked_tasks(self.registry, tasks)
         check_flag(notify, option="notify")
         return await self.aenqueue_specs(specs, tx=tx, notify=notify)
-
-    async def aenqueue_specs(
-        self, specs: Sequence[TaskSpec], *, tx: Any = AMBIENT, notify: bool = True
-    ) -> list[Enqueued]:
-        """Store tasks that were checked already."""
-        if not specs:
-            return []
-        tx = self.ambient(tx)
-        ids = None
-        # A server draws the ids itself.
-        if tx is None and not self.through_server:
-            ids = self._ids.take(len(specs))
-            if ids is None:
-                n = len(specs)
-                drawn = await self.acarry(DrawTaskIds(self._ids.draw_for(n)), call="enqueue")
-                ids = self._ids.add(drawn, n=n)
-        command = EnqueueTasks(tuple(specs), ids=ids, notify=notify)
-        answers = await self.acarry(command, tx=tx, call="enqueue")
-        # Who is asked for a result is the App, which has both forms.
-        app = cast("ResultReader", self)
-        return [answer.told_by(app) for answer in answers]
 
     async def aget_task(
         self, id: int | None = None, *, queue: str | None = None, key: str | None = None

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 from wherry.app.asked import (
     STEP,
@@ -26,8 +26,8 @@ from wherry.app.asked import (
     asked_types,
     result_of,
 )
-from wherry.app.ids import TaskIds
 from wherry.app.operators_blocking import Operators
+from wherry.app.storing_blocking import Storing
 from wherry.commands.leases import (
     CompleteInTransaction,
     CompleteTasks,
@@ -40,8 +40,6 @@ from wherry.commands.queues import ListQueues, ListReadyQueues
 from wherry.commands.remote import PollTasks
 from wherry.commands.tasks import (
     CancelTasks,
-    DrawTaskIds,
-    EnqueueTasks,
     GetTask,
     PurgeTasks,
     RequeueTasks,
@@ -51,7 +49,6 @@ from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.options import (
     EnqueueOptions,
-    TaskSpec,
     check_flag,
     check_id,
     check_integer,
@@ -66,7 +63,6 @@ from wherry.domain.task import (
     QueueDepth,
     RequeueAnswer,
     Requeued,
-    ResultReader,
     Task,
 )
 from wherry.errors import KeyTaken, NotFound
@@ -77,11 +73,10 @@ from wherry.tasks.task import AMBIENT
 from wherry.worker.context import warn_of_waiting
 
 
-class Calls(Operators):
+class Calls(Storing, Operators):
     """Everything an App can be asked, awaited."""
 
     registry: Registry
-    _ids: TaskIds
 
     def enqueue(
         self,
@@ -113,27 +108,6 @@ class Calls(Operators):
         specs = asked_tasks(self.registry, tasks)
         check_flag(notify, option="notify")
         return self.enqueue_specs(specs, tx=tx, notify=notify)
-
-    def enqueue_specs(
-        self, specs: Sequence[TaskSpec], *, tx: Any = AMBIENT, notify: bool = True
-    ) -> list[Enqueued]:
-        """Store tasks that were checked already."""
-        if not specs:
-            return []
-        tx = self.ambient(tx)
-        ids = None
-        # A server draws the ids itself.
-        if tx is None and not self.through_server:
-            ids = self._ids.take(len(specs))
-            if ids is None:
-                n = len(specs)
-                drawn = self.carry(DrawTaskIds(self._ids.draw_for(n)), call="enqueue")
-                ids = self._ids.add(drawn, n=n)
-        command = EnqueueTasks(tuple(specs), ids=ids, notify=notify)
-        answers = self.carry(command, tx=tx, call="enqueue")
-        # Who is asked for a result is the App, which has both forms.
-        app = cast("ResultReader", self)
-        return [answer.told_by(app) for answer in answers]
 
     def get_task(
         self, id: int | None = None, *, queue: str | None = None, key: str | None = None

@@ -35,6 +35,11 @@ class TaskIds:
                 return (self._stock.popleft(),)
             return tuple(self._stock.popleft() for _ in range(n))
 
+    def forget(self) -> None:
+        """Throw the stock away: one of these names another task already, so may the others."""
+        with self._lock:
+            self._stock.clear()
+
     def draw_for(self, n: int) -> int:
         """Return how many ids to draw for a call of *n*: busy enqueuers draw larger blocks."""
         with self._lock:

@@ -83,6 +83,18 @@ def is_refusal(error: BaseException) -> bool:
     return isinstance(error, psycopg.DataError | psycopg.ProgrammingError | UnicodeError)
 
 
+def is_taken_id(error: BaseException) -> bool:
+    """Whether a new task was refused because its id names another one.
+
+    Ids are drawn once, unless the database has gone back in time since (a failover, a restore).
+    """
+    return (
+        isinstance(error, errors.UniqueViolation)
+        and error.diag.table_name == "live"
+        and error.diag.constraint_name == "live_pkey"
+    )
+
+
 def is_trouble(error: BaseException) -> bool:
     """Whether this is the database's trouble, so that waiting may help; else it is a bug here."""
     return isinstance(error, psycopg.Error | WherryError | OSError)

@@ -8,11 +8,12 @@ for connections that nobody else uses: a caller's may be in a pipeline, or forbi
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from hashlib import sha256
 from typing import Any
 
 import psycopg
 from psycopg import errors, generators
-from psycopg.pq import ExecStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from wherry.commands.base import Rows
@@ -32,24 +33,37 @@ class Prepared:
 
     def rows(self, text: bytes, values: Sequence[str | None]) -> Generator[Any, Any, Rows]:
         """Exchange one statement for its rows; the connection's `wait` drives it."""
-        name = self._names.get(text)
-        if name is None:
-            # A name of its own for each try: one that was interrupted may have come through.
-            self._tried += 1
-            name = b"wherry_%d" % self._tried
-            self._pgconn.send_prepare(name, text)
-            self._checked((yield from generators.execute(self._pgconn)))
-            self._names[text] = name
         encoding = self._encoding
-        self._pgconn.send_query_prepared(
-            name, [None if value is None else value.encode(encoding) for value in values]
-        )
-        result = self._checked((yield from generators.execute(self._pgconn)))
+        sent = [None if value is None else value.encode(encoding) for value in values]
+        try:
+            result = yield from self._exchange(text, sent)
+        except errors.InvalidSqlStatementName:
+            # Somebody in between has had the session forget them, or has given us another one.
+            # Nothing happened, but in a transaction nothing more will.
+            self._names.clear()
+            if self._pgconn.transaction_status != TransactionStatus.IDLE:
+                raise
+            result = yield from self._exchange(text, sent)
         columns = range(result.nfields)
         return [
             tuple(self._read(result.get_value(row, column)) for column in columns)
             for row in range(result.ntuples)
         ]
+
+    def _exchange(
+        self, text: bytes, values: Sequence[bytes | None]
+    ) -> Generator[Any, Any, PGresult]:
+        name = self._names.get(text)
+        if name is None:
+            # A name of its own for each try: one that was interrupted may have come through. And
+            # for each text: where sessions are shared, another's must never run in its place.
+            self._tried += 1
+            name = b"wherry_%s_%d" % (sha256(text).hexdigest()[:16].encode(), self._tried)
+            self._pgconn.send_prepare(name, text)
+            self._checked((yield from generators.execute(self._pgconn)))
+            self._names[text] = name
+        self._pgconn.send_query_prepared(name, values)
+        return self._checked((yield from generators.execute(self._pgconn)))
 
     def _checked(self, results: list[PGresult]) -> PGresult:
         [result] = results

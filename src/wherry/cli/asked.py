@@ -80,6 +80,15 @@ def with_verbosity(command: F) -> F:
     return add_verbose(add_quiet(command))
 
 
+def with_allowance(command: F) -> F:
+    """Add the option of all that refuse a database that would lose tasks."""
+    return click.option(
+        "--allow-unsafe-database",
+        is_flag=True,
+        help="Start also if the database is read-only or would lose tasks, and only warn.",
+    )(command)
+
+
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     if value == "":
         # An unset variable in a script; the next best database must not be taken for it.

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from wherry.cli import logs, running
-from wherry.cli.asked import Asked, with_database, with_verbosity
+from wherry.cli.asked import Asked, with_allowance, with_database, with_verbosity
 from wherry.cli.entry import exit_code
 from wherry.cli.opened import EMBEDDED, joined
-from wherry.cli.worker import with_allowance
 from wherry.config import (
     DEFAULT_GRPC_ADDRESS,
     DEFAULT_HTTP_ADDRESS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from wherry.cli import logs, running, values
-from wherry.cli.asked import Asked, with_database, with_verbosity
+from wherry.cli.asked import Asked, with_allowance, with_database, with_verbosity
 from wherry.cli.entry import exit_code
 from wherry.cli.loading import has_dsn, load_app
 from wherry.cli.opened import EMBEDDED, joined
@@ -27,15 +27,6 @@ _DSN_VARIABLE = "WHERRY_SUPERVISED_DSN"
 _SLOTS = DEFAULT_CONCURRENCY
 _LEASE = f"{DEFAULT_LEASE_FOR.total_seconds():g}s"
 _GRACE = f"{DEFAULT_SHUTDOWN_TIMEOUT.total_seconds():g}s"
-
-
-def with_allowance(command: F) -> F:
-    """Add the option of all that refuse a database that would lose tasks."""
-    return click.option(
-        "--allow-unsafe-database",
-        is_flag=True,
-        help="Start also if the database is read-only or would lose tasks, and only warn.",
-    )(command)
 
 
 def with_work(command: F) -> F:

@@ -7,7 +7,6 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,13 +33,6 @@ TINY: dict[str, dict[str, Any]] = {
 }
 # Whose rows are one schema's for some tasks that all have ended.
 COUNTED = ("drain", "seed", "memory", "payload", "latency")
-
-
-@pytest.fixture
-def place(dsn: str) -> Iterator[Place]:
-    made = Place(dsn)
-    yield made
-    made.connection.close()
 
 
 def given(name: str, runs: int) -> SimpleNamespace:

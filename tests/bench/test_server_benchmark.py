@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from bench import server_idle, server_latency, server_rates
@@ -13,11 +11,9 @@ from wherry.bench.server_process import WAYS, Served
 
 
 @pytest.fixture
-def place(dsn: str) -> Iterator[Place]:
-    made = Place(dsn)
-    made.renew()
-    yield made
-    made.connection.close()
+def place(place: Place) -> Place:
+    place.renew()
+    return place
 
 
 @pytest.mark.parametrize("way", WAYS)

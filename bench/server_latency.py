@@ -23,9 +23,8 @@ def one_run(
     """Enqueue one *way* at a steady rate, with a worker that works the other: percentiles in ms."""
     place.renew()
     n = int(rate * seconds)
-    marks = Marks.made(n)
     sent, answered = [0.0] * n, [0.0] * n
-    try:
+    with Marks.made(n) as marks:
         with Served(place.dsn) as served, Children() as children:
             children.start(
                 "wherry.bench.worker:work",
@@ -58,8 +57,6 @@ def one_run(
                 "select (payload::jsonb ->> 'n')::integer, finished_at from {schema}.finished"
             )
         )
-    finally:
-        marks.remove()
     starts = sorted((marks.began(i) - sent[i]) * 1000 for i in range(n))
     dones = sorted((_seconds(ends[i]) - skew - sent[i]) * 1000 for i in range(n))
     answered.sort()

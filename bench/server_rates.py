@@ -142,8 +142,7 @@ def drain_run(
     """Drain a full queue of tasks that do nothing by one worker process."""
     drain.fill(place, tasks)
     place.query("vacuum analyze {schema}.live")
-    marks = Marks.made(tasks)
-    try:
+    with Marks.made(tasks) as marks:
         with Children() as children:
             child = children.start(
                 "wherry.bench.worker:work",
@@ -169,5 +168,3 @@ def drain_run(
             "server us": cpu / tasks * 1e6,
             "postgres us": spent.server_cpu / tasks * 1e6,
         }
-    finally:
-        marks.remove()

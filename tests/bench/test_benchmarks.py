@@ -21,17 +21,9 @@ from wherry.bench.sheet import Sheet
 
 
 @pytest.fixture
-def place(dsn: str) -> Iterator[Place]:
-    made = Place(dsn)
-    yield made
-    made.connection.close()
-
-
-@pytest.fixture
 def marks() -> Iterator[Marks]:
-    made = Marks.made(10)
-    yield made
-    made.remove()
+    with Marks.made(10) as made:
+        yield made
 
 
 @pytest.mark.parametrize("name", ALL)

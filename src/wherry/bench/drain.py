@@ -58,8 +58,7 @@ def one_run(
     place.renew()
     fill(place, tasks, handler=handler)
     place.query("vacuum analyze {schema}.live")
-    marks = Marks.made(tasks)
-    try:
+    with Marks.made(tasks) as marks:
         with Children() as children:
             for process in range(processes):
                 worker.start(
@@ -86,8 +85,6 @@ def one_run(
             **spent.each(tasks),
             "memory MB": max(r["memory"] for r in results) / 2**20,
         }
-    finally:
-        marks.remove()
 
 
 def measure(place: Place, given: Given) -> Sheet:

@@ -167,8 +167,7 @@ def one_run(
         place.query(_WAIT, handlers.QUEUE)
     # Room for more than anybody could enqueue: their handlers leave marks.
     room = int(seconds * 500_000) if workers else 1
-    marks = Marks.made(room)
-    try:
+    with Marks.made(room) as marks:
         with Children() as children, psycopg.connect(place.dsn, autocommit=True) as listener:
             if waiting:
                 [[channel]] = place.query("select channel from {schema}.settings")
@@ -202,8 +201,6 @@ def one_run(
             if workers:
                 marks.must_be_once(stored)
                 place.must_have_succeeded(stored)
-    finally:
-        marks.remove()
     return {
         "tasks/s": sum(r["made"] / r["seconds"] for r in results),
         "client us": sum(r["cpu"] for r in results) / made * 1e6,

@@ -91,13 +91,12 @@ def one_run(place: Place, sheet: Sheet, kind: str, *, seconds: float, ahead: int
     """Run at full speed, and compare the beginning with the end."""
     place.renew()
     tasks = int((seconds + WARM_UP_SECONDS) * MOST_A_SECOND)
-    marks = Marks.made(tasks)
     samples: list[tuple[float, int, float]] = []
 
     def sample() -> None:
         samples.append((monotonic(), marks.entered(), place.server_cpu()))
 
-    try:
+    with Marks.made(tasks) as marks:
         with Children() as children, held(place, kind):
             worker.start(children, place, marks, process=0)
             feeder = children.start(
@@ -123,8 +122,6 @@ def one_run(place: Place, sheet: Sheet, kind: str, *, seconds: float, ahead: int
             spent = place.spent(before)
         marks.must_be_once(made)
         place.must_have_succeeded(made)
-    finally:
-        marks.remove()
     part = SAMPLES // 6
     first, first_cpu = _between(samples[0], samples[part])
     last, last_cpu = _between(samples[-1 - part], samples[-1])

@@ -31,8 +31,7 @@ OPTIONS = (option("--seconds", 30.0, "How long it idles"),)
 
 def _counted(place: Place, *, seconds: float, listen: bool) -> tuple[float, float, float]:
     place.renew()
-    marks = Marks.made(1)
-    try:
+    with Marks.made(1) as marks:
         with Children() as children:
             before = place.read()
             worker.start(children, place, marks, process=0, listen=listen)
@@ -43,8 +42,6 @@ def _counted(place: Place, *, seconds: float, listen: bool) -> tuple[float, floa
         # The sessions of the worker end with it, but not before it.
         sleep(0.5)
         spent = place.spent(before)
-    finally:
-        marks.remove()
     return float(spent.commits), spent.server_cpu, result["cpu"]
 
 

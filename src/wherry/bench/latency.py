@@ -7,6 +7,7 @@ before it commits, as an application would: its waits are counted from the commi
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime
 from time import monotonic, sleep, time
 
@@ -48,9 +49,8 @@ def one_run(
     place.renew()
     handlers.app.move(place.dsn)
     n = int(rate * seconds)
-    marks = Marks.made(n)
     sent, commits, ids = [0.0] * n, [0.0] * n, [0] * n
-    try:
+    with closing(handlers.app), Marks.made(n) as marks:
         with Children() as children, psycopg.connect(place.dsn) as own:
             worker.start(children, place, marks, process=0)
             children.begin()
@@ -83,9 +83,6 @@ def one_run(
         marks.must_be_once(n)
         place.must_have_succeeded(n)
         ends = dict(place.query("select id, finished_at from {schema}.finished"))
-    finally:
-        marks.remove()
-        handlers.app.close()
     starts = sorted((marks.began(i) - sent[i]) * 1000 for i in range(n))
     dones = sorted((_seconds(ends[ids[i]]) - skew - sent[i]) * 1000 for i in range(n))
     enqueues = sorted(commits[:n])

@@ -11,6 +11,7 @@ import os
 import tempfile
 from pathlib import Path
 from time import monotonic
+from typing import Self
 
 from wherry.bench.errors import BenchmarkFailed
 
@@ -19,7 +20,7 @@ MEMORY = Path("/dev/shm")
 
 
 class Marks:
-    """The marks of one run of at most *tasks* tasks."""
+    """The marks of one run of at most *tasks* tasks; a context manager that removes the file."""
 
     def __init__(self, path: Path, tasks: int, *, process: int = 0) -> None:
         self.path = path
@@ -75,6 +76,9 @@ class Marks:
                 f" {self.entered()} handler runs in all"
             )
 
-    def remove(self) -> None:
-        """Remove the file; the memory goes with the last process."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # The memory goes with the last process.
         self.path.unlink(missing_ok=True)

@@ -47,9 +47,8 @@ def one_run(place: Place, sheet: Sheet, *, tasks: int, after: int, ahead: int) -
     """Run all tasks, and compare the worker early with the worker at the end."""
     place.renew()
     tasks = max(BATCH, tasks - tasks % BATCH)
-    marks = Marks.made(tasks)
     points: list[tuple[float, float]] = []
-    try:
+    with Marks.made(tasks) as marks:
         with Children() as children:
             worker.start(children, place, marks, process=0)
             [working] = children.all
@@ -75,8 +74,6 @@ def one_run(place: Place, sheet: Sheet, *, tasks: int, after: int, ahead: int) -
             spent = place.spent(before)
         marks.must_be_once(tasks)
         place.must_have_succeeded(tasks)
-    finally:
-        marks.remove()
     sheet.add(
         "worker",
         **{

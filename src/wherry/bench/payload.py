@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+from contextlib import closing
 
 from wherry.bench import handlers, worker
 from wherry.bench.chart import Bars
@@ -37,8 +38,7 @@ def one_run(place: Place, *, size: int, megabytes: float) -> dict[str, float]:
     handlers.app.move(place.dsn)
     tasks = max(20, min(20_000, int(megabytes * 1e6 / size)))
     step = max(1, min(1000, BATCH_BYTES // size))
-    marks = Marks.made(tasks)
-    try:
+    with closing(handlers.app), Marks.made(tasks) as marks:
         with Children() as children:
             worker.start(children, place, marks, process=0, until_empty=True)
             children.all[0].wait_until_ready()
@@ -54,9 +54,6 @@ def one_run(place: Place, *, size: int, megabytes: float) -> dict[str, float]:
             drained = place.spent(before)
         marks.must_be_once(tasks)
         place.must_have_succeeded(tasks)
-    finally:
-        marks.remove()
-        handlers.app.close()
     at_enqueue = (enqueued.wal_bytes - enqueued.full_page_bytes) / tasks
     at_drain = (drained.wal_bytes - drained.full_page_bytes) / tasks
     full_pages = (enqueued.full_page_bytes + drained.full_page_bytes) / tasks

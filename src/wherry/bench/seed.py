@@ -19,7 +19,7 @@ import importlib.util
 import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from time import monotonic, sleep
 
 from wherry.bench import handlers, worker
@@ -80,8 +80,7 @@ def one_run(place: Place, load: str, *, way: str, n: int, seed: int) -> dict[str
     place.renew()
     handlers.app.move(place.dsn)
     seconds = times(n, seed)
-    marks = Marks.made(n)
-    try:
+    with closing(handlers.app), Marks.made(n) as marks:
         with ExitStack() as stack, Children() as children:
             served = stack.enter_context(Served(place.dsn)) if way == "http" else None
             worker.start(children, place, marks, process=0, concurrency=SLOTS)
@@ -105,9 +104,6 @@ def one_run(place: Place, load: str, *, way: str, n: int, seed: int) -> dict[str
             "select extract(epoch from max(finished_at) - min(leased_at)),"
             " extract(epoch from max(finished_at) - min(created_at)) from {schema}.finished"
         )
-    finally:
-        marks.remove()
-        handlers.app.close()
     began = [marks.began(i) for i in range(n)]
     # Where all were there before, the worker's start is when they came.
     came = [min(began)] * n if load == "all there" else sent

@@ -10,7 +10,7 @@ from tests.pg.support import Session
 from wherry.commands.maintenance import DiscardTasks, LookAround, Seen, UnparkTasks
 from wherry.testing import Clock
 
-NOTHING = Seen(None, None, None, parked=False, ready=False)
+NOTHING = Seen()
 
 
 def look(session: Session) -> Seen:

@@ -126,7 +126,7 @@ _ALL_IS_WELL: dict[type[Command[Any]], Answer] = {
     FailTasks: every(Reported.REQUEUED),
     GiveBackTasks: every(Reported.REQUEUED),
     HeartbeatLeases: every(Reported.EXTENDED),
-    LookAround: lambda _: Seen(None, None, None, parked=False, ready=False),
+    LookAround: lambda _: Seen(),
     PromoteTasks: lambda _: Promoted(0, None),
     # There may be some in any of them.
     ListReadyOf: lambda command: list(command.queues),

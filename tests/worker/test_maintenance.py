@@ -44,7 +44,7 @@ from wherry.maintenance.service import Maintenance
 from wherry.testing import Clock
 
 Connect = Callable[..., psycopg.Connection[Any]]
-NOTHING = Seen(None, None, None, parked=False, ready=False)
+NOTHING = Seen()
 ANYTHING = Seen(-1.0, -1.0, -1.0, parked=True, ready=True)
 STEPS: dict[Any, Any] = {
     LookAround: NOTHING,

@@ -56,11 +56,11 @@ class Seen:
     system that is in order the first is never negative. `ready` is False also if nobody asked.
     """
 
-    lease_ends_in: float | None
-    due_in: float | None
-    discard_in: float | None
-    parked: bool
-    ready: bool
+    lease_ends_in: float | None = None
+    due_in: float | None = None
+    discard_in: float | None = None
+    parked: bool = False
+    ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,6 +293,30 @@ async def test_a_report_that_is_held_up_counts_as_unsent_and_is_asked_for_less_a
     assert len(told.transport.calls) < 15
 
 
+async def test_what_was_busy_is_sent_once_though_the_rest_of_its_report_fails_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its time to be sent again comes while the other half is under way."""
+    monkeypatch.setattr(reporter_module, "_BUSY_PAUSE", 0.0)
+    times = 0
+
+    async def lost_at_first(command: FailTasks) -> list[Reported]:
+        nonlocal times
+        times += 1
+        if times == 1:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            raise Unavailable("gone")
+        return [Reported.REQUEUED] * len(command.outcomes)
+
+    busy_at_first = in_turn([Reported.BUSY], [Reported.DONE])
+    async with reporting(complete=busy_at_first, fail=lost_at_first) as told:
+        told.put(completed(1), Failed(make_lease(2), "fail", FAILURE))
+        await told.settled()
+
+    assert sorted(told.answers) == [(1, Reported.DONE), (2, Reported.REQUEUED)]
+
+
 async def test_far_too_many_unsent_outcomes_make_the_slots_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

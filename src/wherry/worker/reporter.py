@@ -150,8 +150,8 @@ class Reporter:
                     alike = [outcome for outcome in batch if type(outcome) is kind]
                     await self._send(transport, alike)
         except BaseException:
-            # What is left of it goes first next time.
-            left = self._unsettled.keys() - self._held_up
+            # What is left of it goes first next time, but for what was busy and waits by itself.
+            left = self._unsettled.keys() - self._held_up - {o.lease.fence for o in self._waiting}
             self._waiting.extendleft(o for o in reversed(batch) if o.lease.fence in left)
             raise
         finally:

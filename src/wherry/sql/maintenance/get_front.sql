@@ -14,11 +14,5 @@ select newest.highs, newest.lows, newest.starts,
               and pg_locks.mode = 'RowExclusiveLock'
               and (pg_locks.virtualtransaction = any (:writers::text[]) or pg_locks.pid is null)
        ) as ended
-  from (values (1)) as one
-  left join lateral (
-       select front.highs, front.lows, front.starts, front.noted_at
-         from wherry.front
-        where front.queue = :queue::text
-        order by front.position desc
-        limit 1
-  ) as newest on true
+  from (values (:queue::text)) as asked (queue)
+  -- part: newest_front

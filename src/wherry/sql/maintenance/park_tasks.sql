@@ -1,5 +1,5 @@
 -- Set aside ready tasks of types that no live worker knows, so that they do not stand in front of the
--- others: one batch from the front of one queue. Without any live worker, or with one that knows any type,
+-- others: one batch of the first in one queue. Without any live worker, or with one that knows any type,
 -- nothing is parked.
 -- takes:   queue text, batch integer
 -- returns: parked (how many)
@@ -12,16 +12,10 @@ with known as materialized (
      where worker.expires_at > wherry.now()
 ),
 -- Looked at without a lock: the rows of known types must stay there for whoever leases meanwhile.
-front as materialized (
+foremost as materialized (
     select found.id, found.type
-      from (values (1)) as one
-      left join lateral (
-           select front.highs, front.lows, front.starts
-             from wherry.front
-            where front.queue = :queue::text
-            order by front.position desc
-            limit 1
-      ) as newest on true
+      from (values (:queue::text)) as asked (queue)
+      -- part: newest_front
      cross join lateral unnest(
            coalesce(newest.highs, '{100}'),
            coalesce(newest.lows, '{-100}'),
@@ -41,15 +35,15 @@ front as materialized (
 ),
 unknown as materialized (
     select live.id
-      from front
+      from foremost
       join wherry.live
-        on live.id = any (array(select front.id from front))
-       and live.id = front.id
+        on live.id = any (array(select foremost.id from foremost))
+       and live.id = foremost.id
        and live.queue = :queue::text
        and (live.state = 'ready') is true
      where exists (select from known)
        and not exists (select from wherry.worker where worker.types is null and worker.expires_at > wherry.now())
-       and front.type not in (select known.type from known)
+       and foremost.type not in (select known.type from known)
        for update of live skip locked
 ),
 parked as (

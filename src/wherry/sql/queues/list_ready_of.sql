@@ -5,13 +5,7 @@
 -- index:   live_ready, front_pkey, paused_pkey
 select asked.queue
   from unnest(:queues::text[]) with ordinality as asked (queue, ord)
-  left join lateral (
-       select front.highs, front.lows, front.starts
-         from wherry.front
-        where front.queue = asked.queue
-        order by front.position desc
-        limit 1
-  ) as newest on true
+  -- part: newest_front
  where exists (
        select from unnest(
               coalesce(newest.highs, '{100}'),

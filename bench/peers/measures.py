@@ -113,8 +113,7 @@ def seed(ground: Ground, peer: Peer, *, tasks: int = 1600) -> dict[str, float]:
 def enqueue(ground: Ground, peer: Peer, *, bulk: bool, scale: float = 1.0) -> dict[str, float]:
     """Enqueue by one producer without any worker: one by one for 2 s, or in calls of 1000."""
     tasks = int(peer.tuned * scale) if bulk else 200_000
-    marks = ground.renewed(peer, tasks)
-    try:
+    with ground.renewed(peer, tasks) as marks:
         before = ground.server_cpu(peer)
         if bulk:
             told = ground.producer(peer, marks, Work(), "fill", tasks).answer()
@@ -125,8 +124,6 @@ def enqueue(ground: Ground, peer: Peer, *, bulk: bool, scale: float = 1.0) -> di
             # One by one the first is not in the time.
             wanted = told["made"] if bulk else told["made"] + 1
             lost = wanted - ground.unfinished(peer, connection)
-    finally:
-        marks.remove()
     return {
         "tasks/s": told["made"] / told["seconds"],
         "client us": told["cpu"] / told["made"] * 1e6,
@@ -140,8 +137,7 @@ def latency(
 ) -> dict[str, float]:
     """From before the enqueue (or before its commit) to the handler, at 50/s, in ms."""
     tasks = int(RATE * seconds)
-    marks = ground.renewed(peer, tasks)
-    try:
+    with ground.renewed(peer, tasks) as marks:
         with ground.workers(peer, marks, Work()) as workers:
             sleep(peer.boots)
             workers.must_live()
@@ -156,16 +152,13 @@ def latency(
             "p99": waits[len(waits) * 99 // 100],
             "not once": marks.faults(tasks),
         }
-    finally:
-        marks.remove()
 
 
 def idle(ground: Ground, peer: Peer, *, tuned: bool = True) -> dict[str, float]:
     """A worker with nothing to do, after a few tasks: what it asks a second, and spends."""
     tasks = 100 if tuned else 5
     how = Work(tuned=tuned)
-    marks = ground.renewed(peer, tasks)
-    try:
+    with ground.renewed(peer, tasks) as marks:
         with ground.workers(peer, marks, how) as workers:
             sleep(peer.boots)
             ground.producer(peer, marks, how, "fill", tasks).answer()
@@ -183,20 +176,17 @@ def idle(ground: Ground, peer: Peer, *, tuned: bool = True) -> dict[str, float]:
             "server CPU %": server / WINDOW_SECONDS * 100,
             "memory MB": memory / 2**20,
         }
-    finally:
-        marks.remove()
 
 
 def held(ground: Ground, peer: Peer, *, snapshot: bool, seconds: float = 60.0) -> dict[str, float]:
     """Enqueue and drain at once, while another session holds a snapshot (or not)."""
     tasks = 4_000_000
-    marks = ground.renewed(peer, tasks)
     edges: list[tuple[float, int, float]] = []
 
     def sample() -> None:
         edges.append((monotonic(), marks.absorb(), ground.server_cpu(peer)))
 
-    try:
+    with ground.renewed(peer, tasks) as marks:
         with (
             ground.connected(peer) as holder,
             ground.workers(peer, marks, Work()) as workers,
@@ -228,13 +218,10 @@ def held(ground: Ground, peer: Peer, *, snapshot: bool, seconds: float = 60.0) -
             "tasks": made,
             "not once": marks.faults(made),
         }
-    finally:
-        marks.remove()
 
 
 def _drained(ground: Ground, peer: Peer, how: Work, processes: int, tasks: int) -> dict[str, float]:
-    marks = ground.renewed(peer, tasks)
-    try:
+    with ground.renewed(peer, tasks) as marks:
         ground.producer(peer, marks, how, "fill", tasks).answer()
         if not peer.on_redis:
             ground.postgres.analyze(peer)
@@ -274,8 +261,6 @@ def _drained(ground: Ground, peer: Peer, how: Work, processes: int, tasks: int) 
             "unfinished": left,
             "not once": max(marks.faults(len(times)) if left == 0 else 0, tasks - left - finished),
         }
-    finally:
-        marks.remove()
 
 
 def _until_some_ran(marks: Marks, workers: Workers) -> None:

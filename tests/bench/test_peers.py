@@ -35,9 +35,8 @@ def ground(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
 
 @pytest.fixture
 def marks() -> Iterator[Marks]:
-    made = Marks.made(10)
-    yield made
-    made.remove()
+    with Marks.made(10) as made:
+        yield made
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -14,6 +14,7 @@ import struct
 import tempfile
 from pathlib import Path
 from time import monotonic
+from typing import Self
 
 MEMORY = Path("/dev/shm")
 # A process's slot is its number modulo this; two of one run never meet in practice.
@@ -23,7 +24,7 @@ RECORD = struct.Struct("<Id")
 
 
 class Marks:
-    """The marks of one run of at most *tasks* tasks."""
+    """The marks of one run of at most *tasks* tasks; a context manager that removes the files."""
 
     def __init__(self, path: Path, tasks: int) -> None:
         self.path = path
@@ -96,8 +97,11 @@ class Marks:
         """When each of the first *tasks* that ran was entered, in order of time."""
         return sorted(at for at in self._began[:tasks].tolist() if at)
 
-    def remove(self) -> None:
-        """Remove the files; the memory goes with the last process."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # The memory goes with the last process.
         for path in self.path.parent.iterdir():
             path.unlink(missing_ok=True)
         self.path.parent.rmdir()

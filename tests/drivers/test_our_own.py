@@ -104,3 +104,24 @@ async def test_ids_that_a_lost_future_had_drawn_are_drawn_anew(
     assert {each.id for each in stale} <= set(theirs)
     rows = connect().execute("select id from wherry.live").fetchall()
     assert sorted(id for (id,) in rows) == sorted([*theirs, *ours, *(each.id for each in many)])
+
+
+async def test_a_key_names_no_task_of_others_whose_id_was_drawn_twice(
+    app: wherry.App, connect: Connect, dsn: str
+) -> None:
+    first = await app.aenqueue("t")
+    connect().execute("select setval('wherry.task_id', %s)", [first.id])
+    async with wherry.App(dsn) as other:
+        theirs = await other.aenqueue("t")
+
+    ours = await app.aenqueue("t", key="k")
+
+    assert ours.created
+    assert ours.id > theirs.id
+    stored = connect().execute("select id, key from wherry.live order by id").fetchall()
+    assert stored == [
+        (first.id, None),
+        (theirs.id, None),
+        (ours.id, "k"),
+    ]
+    assert (await app.aenqueue("t", key="k")).id == ours.id

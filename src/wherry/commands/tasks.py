@@ -107,15 +107,19 @@ class EnqueueTasks(Command[list[Enqueued]]):
                 task_text(spec, id_, looks.get((spec.queue, spec.key or "")))
                 for spec, id_ in zip(self.specs, ids, strict=True)
             )
-            [[text, _woken]] = yield Statement(
+            [[text, _woken, strange]] = yield Statement(
                 "tasks/enqueue_tasks",
                 {
                     "tasks": f"[{','.join(texts)}]",
                     "notify": flag_text(self.notify),
                     "last": flag_text(left == 0),
+                    "resent": flag_text(self.resent),
                 },
                 only_text=True,
             )
+            if int(strange):
+                # The database has gone back in time since these were drawn: it draws others.
+                return (yield from replace(self, ids=None)._with_keys())
             rows: list[tuple[int, bool, bool | None, bool]] = json.loads(text)
             answers = [Enqueued(id_, created, matches) for id_, created, matches, _ in rows]
             ended = {

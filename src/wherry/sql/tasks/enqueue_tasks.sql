@@ -6,15 +6,18 @@
 -- takes:   tasks text, a json array of (id, queue, type, payload, priority, delay_seconds, run_after,
 --          max_attempts, key, key_ttl_seconds, seen_stamp, seen_taken, retry, timeout_seconds,
 --          ttl_seconds, tags, headers); notify text, true or false; last text, true or false (true: no
---          look will follow, a key that changes all the time is answered by whatever it names now)
+--          look will follow, a key that changes all the time is answered by whatever it names now); resent text,
+--          true or false (true: what has such an id already is this very task)
 -- returns: answers (a json array in the order of the tasks, of [id, created, payload_matches (null
---          without a key), ended]), woken (how many notifications); both are text, since a caller's
---          driver may read no other type as we do
+--          without a key), ended]), woken (how many notifications), strange (how many ids name tasks of others,
+--          which were drawn ahead before the database went back in time; then nothing is stored); all are text,
+--          since a caller's driver may read no other type as we do
 -- locks:   the keys, in their order; waits for an open transaction that stores the same key
 -- index:   key_pkey, live_pkey
 with asked as materialized (
     select t.ord,
            coalesce(t.id, nextval('wherry.task_id'::regclass)) as id,
+           t.id as given_id,
            t.queue,
            t.type,
            t.payload,
@@ -46,6 +49,17 @@ with asked as materialized (
                key_ttl_seconds, seen_stamp, seen_taken, retry, timeout_seconds, ttl_seconds, tags,
                headers, ord
       )
+),
+strange as materialized (
+    select asked.ord
+      from asked
+     where not :resent::text::boolean
+       and exists (
+           select from wherry.live l
+            where l.id = asked.given_id
+              and l.queue = asked.queue
+           offset 0
+       )
 ),
 firsts as materialized (
     select distinct on (asked.queue, asked.key)
@@ -90,6 +104,7 @@ taken as (
       from seen
      where seen.standing = 'free'
        and not exists (select from seen where seen.standing = 'ended')
+       and not exists (select from strange)
      order by seen.queue, seen.key
         on conflict (queue, key) do update
        set task_id = case when held.stamp = excluded.seen_stamp then excluded.task_id else held.task_id end,
@@ -132,6 +147,7 @@ placed as (
        and named.key = asked.key
      where (named.task_id is null or named.task_id = asked.id)
        and not exists (select from seen where seen.standing = 'ended')
+       and not exists (select from strange)
      order by asked.ord
         -- The same call sent again, since its answer was lost.
         on conflict (id, queue) do nothing
@@ -156,7 +172,8 @@ select coalesce(
            )::text,
            '[]'
        ) as answers,
-       (select count(*) from woken)::text as woken
+       (select count(*) from woken)::text as woken,
+       (select count(*) from strange)::text as strange
   from asked
   left join named
     on named.queue = asked.queue

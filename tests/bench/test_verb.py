@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import subprocess
 import sys
@@ -12,8 +13,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
 from tests.facts import wait_for
+from wherry.bench import BENCHMARKS
+from wherry.cli.bench import bench
 
 VERB = (sys.executable, "-m", "wherry", "bench")
 
@@ -120,3 +124,16 @@ def test_a_server_is_no_place_to_measure() -> None:
 
     assert done.returncode == 2
     assert "not through a server" in done.stderr
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_number_that_leaves_nothing_to_measure_is_refused_before_the_database(name: str) -> None:
+    for option in importlib.import_module(BENCHMARKS[name].module).OPTIONS:
+        # What stands beside the measured tasks may be nothing.
+        if option.name in ("delayed", "low", "finished"):
+            continue
+
+        said = CliRunner().invoke(bench, [name, option.opts[0], "0"])
+
+        assert said.exit_code == 2
+        assert f"Invalid value for '{option.opts[0]}'" in said.output

@@ -43,9 +43,9 @@ PREDICTION = (
 )
 CHART = Bars((("lease p50 ms", "lease, p50, ms"), ("lease p95 ms", "lease, p95, ms")))
 OPTIONS = (
-    option("--delayed", 200_000, "Tasks that are due in a month"),
-    option("--low", 200_000, "Ready tasks of low priority"),
-    option("--finished", 400_000, "Tasks that have ended"),
+    option("--delayed", 200_000, "Tasks that are due in a month", least=0),
+    option("--low", 200_000, "Ready tasks of low priority", least=0),
+    option("--finished", 400_000, "Tasks that have ended", least=0),
 )
 # So many a statement: it can be interrupted, and needs no room for all of it at once.
 _STEP = 500_000

@@ -46,7 +46,7 @@ CHART = Lines(
 )
 KINDS = ("control", "held", "writing", "enqueued")
 OPTIONS = (
-    option("--seconds", 60.0, "How long each kind runs"),
+    option("--seconds", 60.0, "How long each kind runs", least=1),
     option("--ahead", 5000, "How many tasks wait at a time"),
     option("--kinds", KINDS, "What another session does", among=KINDS),
 )

@@ -48,7 +48,7 @@ def one_run(
     """Enqueue at a steady rate beside an idle worker; add the percentiles in ms."""
     place.renew()
     handlers.app.move(place.dsn)
-    n = int(rate * seconds)
+    n = max(1, int(rate * seconds))
     sent, commits, ids = [0.0] * n, [0.0] * n, [0] * n
     with closing(handlers.app), Marks.made(n) as marks:
         with Children() as children, psycopg.connect(place.dsn) as own:

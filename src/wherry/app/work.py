@@ -121,7 +121,7 @@ async def run_worker(
             ):
                 # Whoever reads this may send a signal right away: it is handled by now.
                 log.info(
-                    "worker %s: %d slots, queues %s, %d types%s",
+                    "worker %s: %d slots, queues %s, types known: %d%s",
                     name,
                     settings.concurrency,
                     "*" if served is None else ", ".join(served),

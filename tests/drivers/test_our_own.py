@@ -75,9 +75,22 @@ def test_a_lost_connection_is_made_anew_with_what_was_prepared(
     assert [id for (id,) in rows] == ids
 
 
-async def test_what_somebody_in_between_has_forgotten_is_prepared_anew(dsn: str) -> None:
+class InTransaction(EnqueueTasks):
+    """The same, as it is when it is sent again with a key."""
+
+    @property
+    def atomic(self) -> bool:
+        """Whether it needs a transaction."""
+        return True
+
+
+@pytest.mark.parametrize("kind", [EnqueueTasks, InTransaction])
+async def test_what_somebody_in_between_has_forgotten_is_prepared_anew(
+    dsn: str, kind: type[EnqueueTasks]
+) -> None:
+    """As psycopg does itself after a rollback, once it has prepared something of its own."""
     session = SessionTransport(dsn, schema="wherry", name="wherry test", settings=PoolSettings())
-    command = EnqueueTasks((Options().spec("t", "{}"),))
+    command = kind((Options().spec("t", "{}"),))
     [first] = await session.call(command)
 
     await (await session.connection()).execute("deallocate all")

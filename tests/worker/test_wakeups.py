@@ -220,6 +220,20 @@ async def test_a_busy_worker_wants_no_wakeups_and_says_so_once() -> None:
     assert len(transport.of(StopWaiting)) == 1
 
 
+async def test_a_listener_that_is_back_has_it_said_again_that_the_worker_waits() -> None:
+    """The row may have been lost with the database that knew it."""
+    transport = FakeTransport({TransactionsEnded: lambda _: True})
+    wakeups = sleeping(transport)
+    async with asyncio.timeout(5):
+        for _ in range(4):
+            await wakeups.pause()
+
+        wakeups.heard("")
+        await wakeups.pause()
+
+    assert len(transport.of(WaitForTasks)) == 2
+
+
 async def test_notifications_that_come_too_often_are_done_without() -> None:
     transport = FakeTransport()
     wakeups = sleeping(transport)

@@ -216,7 +216,7 @@ class Desk:
             self._found([queue])
             return
         self._quiet.clear()
-        self._marks.wake()
+        self._marks.rely_on_none()
         self._feed(self._waiters)
 
     def promoted(self) -> None:

@@ -97,6 +97,14 @@ class Marks:
                 if arrivals.notified and not arrivals.should_be_notified(now):
                     self._news.set()
 
+    def rely_on_none(self) -> None:
+        """The listener was lost: what came since was not heard of, and no mark may be there now."""
+        self._known_until.clear()
+        self._fresh.clear()
+        self._horizon = None
+        self._look_at = 0.0
+        self._news.set()
+
     def dealt(self, leases: Sequence[Lease]) -> None:
         """These were given to one who polls."""
         if not leases:
@@ -171,11 +179,7 @@ class Marks:
             if self._horizon is not None and not await self._look_again(waited):
                 return min(self._step(), soon)
         elif self._known_until:
-            # The listener has just been lost: what came since then was not heard of.
-            self._known_until.clear()
-            self._fresh.clear()
-            self._horizon = None
-            self._look_at = 0.0
+            self.rely_on_none()
         now = monotonic()
         if now >= self._look_at:
             await self._look(waited)

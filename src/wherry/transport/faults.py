@@ -40,6 +40,8 @@ _TRANSIENT = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
     errors.LockNotAvailable,
+    # The session was made to forget it in the middle of a transaction; `prepared.py` knows by now.
+    errors.InvalidSqlStatementName,
 )
 _LOST = (errors.IdleInTransactionSessionTimeout, errors.ReadOnlySqlTransaction)
 # By the first two letters of the SQLSTATE: connection, resources, operator intervention (shutdown,

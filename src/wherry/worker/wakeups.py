@@ -64,6 +64,8 @@ class Wakeups:
     def heard(self, queue: str) -> None:
         """A notification has come; of the empty name: any may have been lost."""
         if not queue:
+            # So may what the database knew of us: it may be another one by now.
+            self._known_until = 0.0
             self.wake()
         elif queue in self._queues or EVERY_QUEUE in self._queues:
             self._arrivals.heard(monotonic())

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -85,6 +85,22 @@ def test_a_benchmark_that_is_interrupted_drops_what_it_made(
     # The driver may tell first what it was in the middle of.
     assert said.splitlines()[-1] == b"interrupted"
     assert whole(outside) == before
+
+
+def test_the_processes_of_a_benchmark_that_was_killed_end_with_it(
+    dsn: str, outside: psycopg.Connection[Any]
+) -> None:
+    def asked(query: LiteralString) -> bool:
+        return bool(outside.execute(query).fetchall())
+
+    with measuring(dsn, outside) as process:
+        wait_for(lambda: asked("select where to_regclass('wherry_bench.worker') is not null"))
+        wait_for(lambda: asked("select from wherry_bench.worker"), seconds=60)
+
+        process.kill()
+
+        others = "select from pg_stat_activity where datname = current_database()"
+        wait_for(lambda: not asked(f"{others} and pid <> pg_backend_pid()"), seconds=20)
 
 
 def test_a_schema_that_was_there_is_refused_and_stays(

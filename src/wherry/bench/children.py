@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any, Self
@@ -153,11 +154,20 @@ def main(arguments: Sequence[str]) -> None:
         if not sys.stdin.readline():
             # The parent is gone.
             sys.exit(1)
+        threading.Thread(target=_end_with_parent, daemon=True).start()
         began = process_time()
 
     told: dict[str, Any] = getattr(importlib.import_module(module), function)(ready, **given)
     told = {"cpu": process_time() - began, "memory": memory_bytes(), **told}
     print(json.dumps(told), file=answers, flush=True)
+
+
+def _end_with_parent() -> None:
+    """Die with a parent that was killed: a worker alone would wait for its database for ever."""
+    # Not through sys.stdin, whose lock would be held when the interpreter shuts down.
+    while os.read(0, 1):
+        pass
+    os._exit(1)
 
 
 if __name__ == "__main__":

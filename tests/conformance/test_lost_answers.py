@@ -62,13 +62,15 @@ async def test_an_enqueue_with_a_key_is_sent_again_and_is_one_task(
     assert len(tasks) == 3
 
 
-async def test_an_enqueue_without_a_key_is_not_sent_again_and_says_so(
-    cutting: Callable[..., Cutting], database: wherry.App
+@pytest.mark.parametrize("key", [{}, {"key": "k", "key_ttl": 0}, {"key": "k", "key_ttl": 60}])
+async def test_an_enqueue_that_no_key_names_for_long_is_not_sent_again_and_says_so(
+    cutting: Callable[..., Cutting], database: wherry.App, key: dict[str, Any]
 ) -> None:
+    """A key that is free as soon as the task has ended would let it be stored once more."""
     cut = cutting()
     async with wherry.App(cut.address) as app:
         with pytest.raises(wherry.Unavailable, match=r"may have been stored.* with a key"):
-            await app.aenqueue("t", {"mark": MARK})
+            await app.aenqueue("t", {"mark": MARK}, **key)
         # Something that is sent again finds out that the old connection is gone.
         await app.aget_task(1)
         await app.aenqueue("t", {"mark": ""})

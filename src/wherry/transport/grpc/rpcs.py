@@ -49,6 +49,8 @@ from wherry.wire.values import CANCELED, DIRECTIVES, PURGED, REPORTED, read_dura
 
 R = TypeVar("R")
 
+_RESENT_WITHIN_SECONDS = 300.0
+
 
 class _Me(NamedTuple):
     """Which worker this is; both empty if it is none."""
@@ -140,8 +142,12 @@ def _enqueue(command: EnqueueTasks) -> Rpc[Any]:
             notify=command.notify,
         ),
         read=read,
-        # Only a key tells the server that it is the same task once more.
-        repeatable=all(spec.key is not None for spec in command.specs),
+        # Only a key tells the server that it is the same task once more, while it names the task.
+        repeatable=all(
+            spec.key is not None
+            and (spec.key_ttl_seconds is None or spec.key_ttl_seconds >= _RESENT_WITHIN_SECONDS)
+            for spec in command.specs
+        ),
     )
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic, process_time
@@ -51,24 +52,24 @@ def seconds_of(task: int) -> float:
     return 0.05 + 0.15 * ((task * 2654435761) % 2**32) / 2**32
 
 
-class Program:
+class Program(ABC):
     """One peer, used as its documents say. Methods that a peer has no call for stay as here."""
 
     # Tasks in one bulk call.
     batch = 1000
 
-    async def setup(self) -> None:
+    async def setup(self) -> None:  # noqa: B027  (some peers need none)
         """Make the tables."""
 
-    async def open(self) -> None:
+    async def open(self) -> None:  # noqa: B027
         """Connect as a producer."""
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027
         """Leave as a producer."""
 
+    @abstractmethod
     async def enqueue(self, task: int) -> None:
         """Enqueue one task, committed when this returns."""
-        raise NotImplementedError
 
     async def enqueue_many(self, tasks: Sequence[int]) -> None:
         """Enqueue all of them in one call, if the peer has one."""
@@ -79,11 +80,11 @@ class Program:
         self, task: int, *, open_seconds: float, committing: Callable[[], None]
     ) -> None:
         """Enqueue in a transaction of the caller's, hold it open, say so, and commit."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has no enqueue in a transaction of the caller's")
 
+    @abstractmethod
     def work(self) -> None:
         """Be a worker until SIGTERM."""
-        raise NotImplementedError
 
 
 async def until_terminated() -> None:

@@ -327,9 +327,12 @@ class Worker:
     async def _settle_all(self) -> None:
         """Let handlers finish in the time there is, interrupt the rest, and report everything."""
         reporter = self._parts["reporter"]
-        if reporter.done() or reporter.cancelling():
+        ends_at = monotonic() + CLEAN_UP_SECONDS
+        # A limit of its own that is just up counts as a cancellation too, for a turn of the loop.
+        while reporter.cancelling() and not reporter.done() and monotonic() < ends_at:
+            await asyncio.wait([reporter], timeout=0.01)
+        if reporter.done():
             # It ended by a mistake, or with the loop: another one sends what is left.
-            await asyncio.wait([reporter], timeout=CLEAN_UP_SECONDS)
             self._parts["reporter"] = asyncio.create_task(self._reporter.run(), name="reporter")
         await self._settled(self.settings.shutdown_timeout.total_seconds(), unless_hurried=True)
         self._parts["intake"].cancel()

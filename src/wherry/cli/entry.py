@@ -23,6 +23,7 @@ from wherry import errors
 from wherry.cli.asked import Asked
 from wherry.cli.output import print_error
 from wherry.cli.text import plain
+from wherry.domain.lines import on_one_line
 
 DONE, NOT_DONE, WRONG, OUT_OF_REACH, INTERRUPTED, NOT_READ = 0, 1, 2, 3, 130, 141
 
@@ -90,7 +91,7 @@ class Door(click.Group):
         except Exception as error:
             if not _is_of_the_driver(error):
                 raise
-            _tell(ctx, error, f"PostgreSQL refused: {' '.join(str(error).split())}")
+            _tell(ctx, error, f"PostgreSQL refused: {on_one_line(str(error))}")
             ctx.exit(_code_of_refusal(error))
         return answer
 

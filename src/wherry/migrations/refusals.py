@@ -11,6 +11,7 @@ from datetime import timedelta
 import psycopg
 from psycopg import errors as pg
 
+from wherry.domain.lines import on_one_line
 from wherry.domain.names import quote_identifier, render_schema
 from wherry.errors import MigrationFailed, MigrationLocked, ReadOnly, Unavailable, WherryError
 from wherry.migrations import session
@@ -25,13 +26,13 @@ def failure(
     if conn.closed:
         return Unavailable(
             f"the database went away during migration {file.name}:"
-            f" {session.one_line(error)}. It is applied whole or not at all: run it again"
+            f" {on_one_line(str(error))}. It is applied whole or not at all: run it again"
         )
     if isinstance(error, pg.ReadOnlySqlTransaction):
         return ReadOnly("connected to a read-only server: migrate on the primary")
     line = _line(error, file, schema)
     where = file.name if line is None else f"{file.name}, line {line},"
-    reason = diagnosis.message_primary or session.one_line(error)
+    reason = diagnosis.message_primary or on_one_line(str(error))
     if diagnosis.message_detail:
         reason += f" ({diagnosis.message_detail})"
     return MigrationFailed(

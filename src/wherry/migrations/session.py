@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from wherry.config import PoolSettings
+from wherry.domain.lines import on_one_line
 from wherry.dsn import read_dsn
 from wherry.errors import MigrationError, ReadOnly, Unavailable
 from wherry.migrations.records import rows
@@ -70,11 +71,6 @@ select l.pid, a.application_name, a.usename, a.state
 """
 
 
-def one_line(error: psycopg.Error) -> str:
-    """Return the driver's text, whose line ends are libpq's and not the reader's."""
-    return " ".join(str(error).split())
-
-
 @contextmanager
 def connected(where: str | Connection) -> Generator[Connection, None, None]:
     """Give an idle connection in autocommit: an own one to a DSN, or the caller's.
@@ -110,7 +106,7 @@ def _silence_named() -> Generator[None, None, None]:
         yield
     except psycopg.OperationalError as error:
         raise Unavailable(
-            f"the database could not answer: {one_line(error)}. What was being applied is"
+            f"the database could not answer: {on_one_line(str(error))}. What was being applied is"
             " applied whole or not at all: run it again"
         ) from error
 
@@ -133,7 +129,7 @@ def _connect(dsn: str) -> Connection:
     try:
         return psycopg.connect(make_conninfo(dsn, **(wanted | given)), autocommit=True)
     except psycopg.OperationalError as error:
-        raise Unavailable(f"cannot connect to the database: {one_line(error)}") from error
+        raise Unavailable(f"cannot connect to the database: {on_one_line(str(error))}") from error
 
 
 def require_writable(conn: Connection) -> None:

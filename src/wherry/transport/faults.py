@@ -11,6 +11,7 @@ from enum import Enum
 import psycopg
 from psycopg import errors
 
+from wherry.domain.lines import on_one_line
 from wherry.errors import (
     InvalidTask,
     LimitReached,
@@ -108,7 +109,7 @@ def one_line(error: BaseException) -> str:
     PostgreSQL's details are left out: they hold whole rows, and so payloads.
     """
     said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-    return " ".join((said or str(error)).split())
+    return on_one_line(said or str(error))
 
 
 def without_rows(error: BaseException) -> BaseException:

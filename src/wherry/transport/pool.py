@@ -16,6 +16,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from wherry.commands.base import Command
 from wherry.config import PoolSettings
+from wherry.domain.lines import on_one_line
 from wherry.errors import PoolExhausted, Unavailable
 from wherry.transport.base import arun
 from wherry.transport.bounded import AsyncConnection
@@ -111,6 +112,6 @@ class PoolTransport:
         try:
             connection = await AsyncConnection.connect(self._text, connect_timeout=2)
         except psycopg.Error as error:
-            return f": {' '.join(str(error).split())}"
+            return f": {on_one_line(str(error))}"
         await connection.close()
         return ""

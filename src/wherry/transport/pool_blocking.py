@@ -17,6 +17,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from wherry.commands.base import Command
 from wherry.config import PoolSettings
+from wherry.domain.lines import on_one_line
 from wherry.errors import PoolExhausted, Unavailable
 from wherry.transport.base import run
 from wherry.transport.bounded import Connection
@@ -112,6 +113,6 @@ class PoolTransport:
         try:
             connection = Connection.connect(self._text, connect_timeout=2)
         except psycopg.Error as error:
-            return f": {' '.join(str(error).split())}"
+            return f": {on_one_line(str(error))}"
         connection.close()
         return ""

@@ -22,7 +22,17 @@ from wherry.transport.render import source
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "wherry"
 FAMILIES = (
-    *("tasks", "leases", "queues", "schedules", "workers", "maintenance", "tokens", "audit"),
+    *(
+        "tasks",
+        "leases",
+        "queues",
+        "schedules",
+        "workers",
+        "maintenance",
+        "tokens",
+        "audit",
+        "flow",
+    ),
     "doctor",
 )
 HEADER = ("takes", "returns", "locks", "index")

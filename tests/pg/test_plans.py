@@ -200,6 +200,10 @@ CASES = [
     Case("name the ready queues", lambda: ListReadyQueues(), 120),
     Case("which of these are ready", lambda: ListReadyOf(tuple(f"q{n}" for n in range(50))),
          320),
+    Case("count states", lambda: Statement("flow/count_states", {"queues": None, "most": 200}),
+         1300),
+    Case("list what is due longest",
+         lambda: Statement("flow/list_oldest_due", {"queues": [f"q{n}" for n in range(10)]}), 700),
     # The last: with another now() the plans of all others are made anew.
     Case("drop past days", lambda: DropPastDays(50), 1500, first=TOMORROW, is_function=True),
 ]  # fmt: skip

@@ -18,7 +18,8 @@ WORKER = """\
 grant select on wherry.migration, wherry.settings, wherry.tasks to {role};
 grant select, insert, update, delete
    on wherry.live, wherry.finished, wherry.attempt, wherry.lease, wherry.key, wherry.worker,
-      wherry.waiting, wherry.paused, wherry.front
+      wherry.waiting, wherry.paused, wherry.front, wherry.flow, wherry.pair, wherry.tally,
+      wherry.chore
    to {role};
 grant insert on wherry.audit to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
@@ -48,6 +49,7 @@ grant select (id, queue, run_after),
 grant select (id, queue, key_until, keep_until) on wherry.finished to {role};
 grant select, insert, update (task_id, stamp, seen_stamp, payload_hash)
    on wherry.key to {role};
+grant insert on wherry.flow to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
 grant execute
    on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.forget_resent
@@ -59,7 +61,8 @@ READER = """\
 grant select
    on wherry.migration, wherry.settings, wherry.tasks, wherry.live, wherry.finished,
       wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting,
-      wherry.paused, wherry.front, wherry.audit
+      wherry.paused, wherry.front, wherry.flow, wherry.pair, wherry.tally, wherry.chore,
+      wherry.audit
    to {role};
 grant select (id, name, rights, queues, created_at, created_by, expires_at, revoked_at,
               last_used_at)

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from wherry.signals import Cancel, Fail, Retry, Signal, Snooze
     from wherry.tasks.task import TaskType
     from wherry.worker.context import Context, current
+    from wherry.worker.logged import TaskFields
     from wherry.worker.summary import Summary
 
 __version__ = "0.1.0"
@@ -151,6 +152,7 @@ _HOMES = {
     "wherry.signals": ("Cancel", "Fail", "Retry", "Signal", "Snooze"),
     "wherry.tasks.task": ("TaskType",),
     "wherry.worker.context": ("Context", "current"),
+    "wherry.worker.logged": ("TaskFields",),
     "wherry.worker.worker": ("Summary",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -222,6 +224,7 @@ __all__ = [
     "TaskCanceled",
     "TaskDead",
     "TaskFailed",
+    "TaskFields",
     "TaskType",
     "Unauthenticated",
     "Unavailable",

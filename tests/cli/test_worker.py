@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import signal
 import subprocess
@@ -238,60 +237,6 @@ def test_a_worker_without_any_streams_works(app: App, dsn: str, shop: str) -> No
 
     assert done.returncode == 0
     assert [task.state for task in app.list_tasks().tasks] == ["succeeded"]
-
-
-def test_log_lines_can_be_json(started: Start, app: App, dsn: str, shop: str) -> None:
-    app.enqueue("shop.broken", max_attempts=1)
-
-    worker = started("worker", shop, "--dsn", dsn, "--until-empty", "--log-format", "json", "-v")
-
-    assert worker.end() == 0
-    lines = [json.loads(line) for line in worker.err.splitlines()]
-    assert {"time", "level", "logger", "pid", "text"} <= lines[0].keys()
-    assert lines[0]["time"].endswith("Z")
-    assert any("dead after 1 attempts" in line["text"] for line in lines)
-
-
-def test_quiet_workers_say_only_what_is_wrong(
-    started: Start, app: App, dsn: str, shop: str
-) -> None:
-    app.enqueue("shop.mail", {"to": "a"})
-
-    worker = started("worker", shop, "--dsn", dsn, "--until-empty", "-q")
-
-    assert worker.end() == 0
-    assert worker.err == ""
-
-
-def test_an_application_that_set_up_logging_keeps_its_own(
-    started: Start, app: App, dsn: str, tmp_path: Path
-) -> None:
-    """OBS-03."""
-    (tmp_path / "shop.py").write_text(
-        "import logging, wherry\n"
-        "logging.basicConfig(format='MINE %(message)s', level=logging.INFO)\n"
-        "app = wherry.App()\n@app.task\ndef f() -> None: ...\n"
-    )
-
-    worker = started("worker", "shop:app", "--dsn", dsn, "--until-empty")
-
-    assert worker.end() == 0
-    assert worker.err
-    assert all(line.startswith("MINE ") for line in worker.err.splitlines())
-
-
-def test_a_log_line_cannot_be_forged(started: Start, app: App, dsn: str, tmp_path: Path) -> None:
-    (tmp_path / "shop.py").write_text(
-        "import wherry\napp = wherry.App()\n@app.task(max_attempts=1)\ndef f() -> None:\n"
-        "    raise ValueError('x\\n2027-01-01 00:00:00.000+00:00 error   wherry: all is lost')\n"
-    )
-    app.enqueue("shop.f", max_attempts=1)
-
-    worker = started("worker", "shop:app", "--dsn", dsn, "--until-empty")
-
-    assert worker.end() == 0
-    assert "all is lost" in worker.err
-    assert "\n2027-01-01" not in worker.err
 
 
 # ── the set-up ──

@@ -8,15 +8,15 @@ executor (`asyncio.to_thread`).
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from wherry.errors import BlockingInLoop
+from wherry.telemetry.loggers import logger
 
 R = TypeVar("R")
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 _LEAVE_WITHIN_SECONDS = 2.0
 

@@ -8,7 +8,6 @@ heartbeat waiting. A worker that has only a server holds two: leasing and report
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import uuid
@@ -36,6 +35,7 @@ from wherry.errors import (
     WherryError,
 )
 from wherry.maintenance.service import Maintenance
+from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.bounded import ANSWER_SECONDS
 from wherry.transport.connect import BRIEF, BRIEF_SECONDS, NO_WAIT
@@ -52,7 +52,7 @@ from wherry.worker.summary import Summary
 from wherry.worker.wakeups import Wakeups
 from wherry.worker.worker import Worker
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 _BLOCKED_AFTER_SECONDS = 1.0
 _LEAVE_WITHIN_SECONDS = 1.0

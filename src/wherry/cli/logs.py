@@ -1,6 +1,7 @@
-"""Where a worker's log lines go, and what happens when nobody reads them any more.
+"""Where log lines go, how they look, and what happens when nobody reads them any more.
 
-If the application has set up logging itself, it is left alone. Broken pipes and closed descriptors
+If the application has set up logging itself, it is left alone. Whoever names a file of settings
+(`--log-config`) gets those instead. Broken pipes and closed descriptors
 are no reason to stop working: the stream goes quiet, and the worker goes on.
 """
 
@@ -10,14 +11,25 @@ import errno
 import io
 import json
 import logging
+import logging.config
+import math
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+import click
 
 from wherry.cli.text import plain, rfc3339
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+# What Python's own logging gives every record.
+_OF_EVERY_RECORD = {*logging.makeLogRecord({}).__dict__, "message", "asctime"}
 # By how many -v less how many -q: ours, and everybody else's.
 _LEVELS = {
     -2: (logging.ERROR, logging.ERROR),
@@ -30,17 +42,76 @@ _LEVELS = {
 _FOR_GOOD = (errno.EPIPE, errno.EBADF, errno.EIO)
 
 
-def configure(*, verbosity: int, as_json: bool = False, with_pid: bool = False) -> None:
-    """Log to stderr, unless the root logger has a handler already."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How the lines are to look: in one of our forms, or as a file of settings says."""
+
+    format: str = "text"
+    file: Path | None = None
+
+    def arguments(self) -> list[str]:
+        """Return the options that say the same to another process."""
+        if self.file is not None:
+            return ["--log-config", str(self.file.absolute())]
+        return ["--log-format", self.format]
+
+
+def with_logs(command: F) -> F:
+    """Add the options of a verb that runs for long and logs meanwhile."""
+    made: Any = command
+    for option in (
+        click.option(
+            "--log-config",
+            metavar="FILE",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Set up logging by this JSON, in the form of Python's logging.config.dictConfig.",
+        ),
+        click.option(
+            "--log-format",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            help="Log lines for people or for programs (default: text).",
+        ),
+    ):
+        made = option(made)
+    result: F = made
+    return result
+
+
+def configure(wanted: Wanted | None = None, *, verbosity: int, with_pid: bool = False) -> None:
+    """Log to stderr, unless the root logger has a handler already; or as a file says.
+
+    Raises UsageError for a file that is none of dictConfig's.
+    """
+    wanted = wanted or Wanted()
+    if wanted.file is not None:
+        _configure_by(wanted.file)
+        return
+    from wherry.worker.logged import TaskFields
+
     root = logging.getLogger()
     if root.handlers:
         return
     ours, others = _LEVELS[max(-2, min(2, verbosity))]
     handler = UntilTheEnd(sys.stderr)
-    handler.setFormatter(JSONLines() if as_json else Lines(with_pid=with_pid))
+    handler.setFormatter(JSONLines() if wanted.format == "json" else Lines(with_pid=with_pid))
+    handler.addFilter(TaskFields())
     root.addHandler(handler)
     root.setLevel(others)
     logging.getLogger("wherry").setLevel(ours)
+
+
+def _configure_by(file: Path) -> None:
+    try:
+        settings: Any = json.loads(file.read_text())
+        # Python's own default would silence every logger that was made before.
+        logging.config.dictConfig({"disable_existing_loggers": False, **settings})
+    except Exception as error:  # dictConfig calls whatever the file names
+        raise click.UsageError(
+            f"--log-config: {file} sets up no logging ({type(error).__name__}: {error}"
+            f"{'' if error.__cause__ is None else f': {error.__cause__}'}). It must hold what"
+            " Python's logging.config.dictConfig takes, as JSON"
+        ) from error
 
 
 class UntilTheEnd(logging.StreamHandler[TextIO]):
@@ -67,11 +138,12 @@ class Lines(logging.Formatter):
         """Return the line."""
         time = datetime.fromtimestamp(record.created).astimezone().isoformat(" ", "milliseconds")
         text = plain(_text(record), lines=True).replace("\n", "\n    ")
-        return f"{time} {self._pid}{record.levelname.lower():<7} {record.name}: {text}"
+        name = plain(f"{record.name}{_whose(record)}")
+        return f"{time} {self._pid}{record.levelname.lower():<7} {name}: {text}"
 
 
 class JSONLines(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object a line: what every line has, the task's fields, what `extra=` gave."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -82,9 +154,33 @@ class JSONLines(logging.Formatter):
             "pid": record.process,
             "text": record.getMessage(),
         }
-        if record.exc_info:
-            fields["traceback"] = self.formatException(record.exc_info)
+        for name, value in record.__dict__.items():
+            if name not in _OF_EVERY_RECORD and name not in fields and value is not None:
+                fields[name] = value if _is_plain(value) else _safe(value)
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self.formatException(record.exc_info)
+        if record.exc_text:
+            fields["traceback"] = record.exc_text
         return json.dumps(fields)
+
+
+def _whose(record: logging.LogRecord) -> str:
+    """The task that a handler's own line is of; lines of Wherry's say it in their text."""
+    fields = record.__dict__
+    if fields.get("task_id") is None or record.name.startswith("wherry."):
+        return ""
+    return f" [task {fields['task_id']}, attempt {fields.get('attempt')}]"
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _safe(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception as error:  # noqa: BLE001 - a program's own object: its line must come all the same
+        return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
 
 
 def _text(record: logging.LogRecord) -> str:

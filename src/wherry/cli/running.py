@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from wherry.telemetry.loggers import logger
+
 if TYPE_CHECKING:
     from wherry.app.app import App
     from wherry.worker.summary import Summary
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 # How long what was registered for the exit may take.
 _EXIT_SECONDS = 5.0

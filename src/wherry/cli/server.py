@@ -76,12 +76,7 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--no-listen", is_flag=True, help="Poll only, as behind a transaction pooler.")
 @with_allowance
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Log lines for people or for programs (default: text).",
-)
+@logs.with_logs
 @with_database
 @with_verbosity
 @click.pass_obj
@@ -99,6 +94,7 @@ def server(
     no_listen: bool,
     allow_unsafe_database: bool,
     log_format: str,
+    log_config: Path | None,
 ) -> None:
     """Serve the queue to programs in any language, until SIGTERM or Ctrl-C.
 
@@ -110,7 +106,7 @@ def server(
     if asked.owns_process:
         logs.keep_standard_streams()
         gc.set_threshold(_OBJECTS_BEFORE_A_LOOK)
-    logs.configure(verbosity=asked.verbosity, as_json=log_format == "json")
+    logs.configure(logs.Wanted(log_format, log_config), verbosity=asked.verbosity)
     app = App(asked.dsn, schema=asked.schema or DEFAULT_SCHEMA, pool_size=pool_size)
     if not has_dsn(app):
         joined(asked)

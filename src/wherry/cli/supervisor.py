@@ -10,7 +10,6 @@ all have ended. It imports none of the application's code, so that nothing of it
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import random
 import signal
@@ -21,8 +20,9 @@ from time import monotonic
 from typing import Literal
 
 from wherry.cli.running import Run
+from wherry.telemetry.loggers import logger
 
-log = logging.getLogger("wherry.supervisor")
+log = logger("wherry.supervisor")
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # A worker bounds its own end; beyond this after its shutdown timeout something is broken.

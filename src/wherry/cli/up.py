@@ -7,7 +7,6 @@ this machine only, and asks for no tokens; if its ports are taken it takes free 
 
 from __future__ import annotations
 
-import logging
 import shlex
 import shutil
 import signal
@@ -16,6 +15,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -38,12 +38,13 @@ from wherry.config import (
     ServerSettings,
 )
 from wherry.errors import Unavailable
+from wherry.telemetry.loggers import logger
 
 if TYPE_CHECKING:
     from wherry.app.app import App
     from wherry.server.run import Bound
 
-log = logging.getLogger("wherry.up")
+log = logger("wherry.up")
 
 _MAINTAIN_EVERY_SECONDS = 5.0
 _LAST_WORDS: Final = "Ctrl-C stops it"
@@ -66,6 +67,7 @@ def up(
     queue: tuple[str, ...],
     concurrency: int,
     log_format: str,
+    log_config: Path | None,
     allow_unsafe_database: bool,
     no_server: bool,
 ) -> None:
@@ -81,7 +83,7 @@ def up(
     if app is None and (queues or queue):
         raise click.UsageError("queues are served for an APP: name one, such as shop.tasks:app")
     loaded = App(schema=asked.schema or DEFAULT_SCHEMA) if app is None else load_app(app)
-    logs.configure(verbosity=asked.verbosity, as_json=log_format == "json")
+    logs.configure(logs.Wanted(log_format, log_config), verbosity=asked.verbosity)
     place(loaded, asked, otherwise=lambda _: EMBEDDED)
     # Before anything is made there.
     require_safe(loaded.dsn, schema=loaded.schema, allow_unsafe=allow_unsafe_database)

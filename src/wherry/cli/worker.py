@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -31,14 +32,8 @@ _GRACE = f"{DEFAULT_SHUTDOWN_TIMEOUT.total_seconds():g}s"
 
 def with_work(command: F) -> F:
     """Add the options of a worker that `wherry up` has too."""
-    made: Any = with_allowance(command)
+    made: Any = logs.with_logs(with_allowance(command))
     for option in (
-        click.option(
-            "--log-format",
-            type=click.Choice(["text", "json"]),
-            default="text",
-            help="Log lines for people or for programs (default: text).",
-        ),
         click.option(
             "--concurrency",
             metavar="N",
@@ -116,6 +111,7 @@ def worker(
     processes: int,
     supervised_by: int | None,
     log_format: str,
+    log_config: Path | None,
     no_listen: bool,
     allow_unsafe_database: bool,
     concurrency: int,
@@ -130,7 +126,7 @@ def worker(
         asked.dsn = _address(
             server, asked, no_listen=no_listen, allow_unsafe_database=allow_unsafe_database
         )
-    as_json = log_format == "json"
+    wanted_logs = logs.Wanted(log_format, log_config)
     wanted = running.Run(
         queues=served(queues, queue),
         concurrency=concurrency,
@@ -151,8 +147,8 @@ def worker(
 
         from wherry.cli.supervisor import Supervisor
 
-        logs.configure(verbosity=asked.verbosity, as_json=as_json, with_pid=True)
-        arguments = _for_one(asked, app, wanted, log_format=log_format)
+        logs.configure(wanted_logs, verbosity=asked.verbosity, with_pid=True)
+        arguments = _for_one(asked, app, wanted, wanted_logs=wanted_logs)
         supervisor = Supervisor(
             arguments,
             wanted,
@@ -163,7 +159,7 @@ def worker(
         click.get_current_context().exit(asyncio.run(supervisor.run()))
     loaded = load_app(app)
     supervised = supervised_by is not None
-    logs.configure(verbosity=asked.verbosity, as_json=as_json, with_pid=supervised)
+    logs.configure(wanted_logs, verbosity=asked.verbosity, with_pid=supervised)
     place(loaded, asked, otherwise=joining)
     finish(asked, loaded, wanted)
 
@@ -217,13 +213,13 @@ def _address(server: str, asked: Asked, *, no_listen: bool, allow_unsafe_databas
     return server
 
 
-def _for_one(asked: Asked, app: str, wanted: running.Run, *, log_format: str) -> list[str]:
+def _for_one(asked: Asked, app: str, wanted: running.Run, *, wanted_logs: logs.Wanted) -> list[str]:
     """Return the arguments of one worker under the supervisor, all but its name."""
     arguments = [
         *("--concurrency", str(wanted.concurrency)),
         *("--lease-for", f"{wanted.lease_for.total_seconds():f}"),
         *("--shutdown-timeout", f"{wanted.shutdown_timeout.total_seconds():f}"),
-        *("--log-format", log_format),
+        *wanted_logs.arguments(),
         *(["-v" if asked.verbosity > 0 else "-q"] * abs(asked.verbosity)),
     ]
     for queue in wanted.queues or ():

@@ -19,9 +19,10 @@ from wherry.doctor.server import JUDGES, Server, is_hopeless, judge_writing
 from wherry.doctor.sessions import POOLER
 from wherry.errors import ReadOnly, UnfitDatabase
 from wherry.migrations import check
+from wherry.telemetry.loggers import logger
 from wherry.transport.faults import translated
 
-log = logging.getLogger("wherry.doctor")
+log = logger("wherry.doctor")
 
 _HOW_TO_ALLOW = "With --allow-unsafe-database it starts all the same"
 

@@ -120,7 +120,9 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Lease(LeaseRef):
-    """One leased task; nothing but its deadline changes.
+    """One leased task; nothing but its deadline changes, and what its worker notes down.
+
+    `began_at`, `ended_at`: when its handler began and ended there, by its monotonic clock.
 
     Slots and positional construction, since a fast worker makes a hundred thousand a second. What
     few handlers ask for arrives as two texts, `times` and `rare` (None: nothing rare), which are
@@ -131,6 +133,8 @@ class Lease(LeaseRef):
         "_rare",
         "_times",
         "attempt",
+        "began_at",
+        "ended_at",
         "max_attempts",
         "payload_text",
         "position",
@@ -168,6 +172,7 @@ class Lease(LeaseRef):
         self.fence: Fence = (id, token, lease_id)
         self._times = times
         self._rare = rare
+        self.began_at = self.ended_at = 0.0
 
     @property
     def payload(self) -> dict[str, Any]:

@@ -9,7 +9,6 @@ jittered. One step that fails is logged and comes again; it never stops the othe
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections import defaultdict
 from collections.abc import Callable
@@ -31,11 +30,12 @@ from wherry.commands.maintenance import (
 from wherry.commands.queues import ListReadyQueues
 from wherry.errors import Unavailable
 from wherry.maintenance.steps import RARELY, Maintained
+from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import without_rows
 from wherry.transport.patience import Patience
 
-log = logging.getLogger("wherry.maintenance")
+log = logger("wherry.maintenance")
 
 # A step that always finds more makes room for the others after so many rounds.
 _ROUNDS = 20

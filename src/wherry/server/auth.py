@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import logging
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
@@ -28,9 +27,10 @@ from wherry.commands.tokens import FindTokens, NoteTokenUse
 from wherry.domain.token import Right, Token, TokenFound, read_token
 from wherry.errors import LimitReached, Unauthenticated, Unavailable, WherryError
 from wherry.server.caller import ANYBODY, Caller
+from wherry.telemetry.loggers import logger
 
 R = TypeVar("R")
-log = logging.getLogger("wherry.server.auth")
+log = logger("wherry.server.auth")
 
 REFUSAL: Final = (
     "a token is needed for this, as in `Authorization: Bearer wherry_…`, and a valid one"

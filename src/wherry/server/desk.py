@@ -13,7 +13,6 @@ whose time is over is told Unavailable, as is one that did not want to wait.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
@@ -31,12 +30,13 @@ from wherry.server.marks import Marks
 from wherry.server.returns import Returns
 from wherry.server.roster import Roster, Who
 from wherry.server.waiters import Poll, Sought, Waiter
+from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 from wherry.worker.cursors import Cursors
 
-log = logging.getLogger("wherry.server")
+log = logger("wherry.server")
 
 __all__ = ["Desk", "Poll"]
 

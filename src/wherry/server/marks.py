@@ -10,7 +10,6 @@ which tasks come often is not marked, but looked at again in a moment (`domain/a
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
@@ -27,13 +26,14 @@ from wherry.commands.workers import (
 )
 from wherry.domain.arrivals import Arrivals
 from wherry.domain.lease import Lease
+from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 
 R = TypeVar("R")
 
-log = logging.getLogger("wherry.server")
+log = logger("wherry.server")
 
 _KNOWN_FOR_SECONDS: Final = 30.0
 _FIRST_PAUSE_SECONDS: Final = 0.005

@@ -6,7 +6,6 @@ What is not in the table is a mistake of ours: it is logged under an id, and the
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,9 +15,10 @@ from typing import Final
 import psycopg
 
 from wherry import errors
+from wherry.telemetry.loggers import logger
 from wherry.transport.faults import Fault, fault_of, one_line, without_rows
 
-log = logging.getLogger("wherry.server")
+log = logger("wherry.server")
 
 # Reason, gRPC status, HTTP status; the first class that fits counts.
 _TABLE: Final[tuple[tuple[type[Exception], str, str, int], ...]] = (

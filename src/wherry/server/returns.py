@@ -10,7 +10,6 @@ decides.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from time import monotonic
@@ -20,11 +19,12 @@ from wherry.commands.leases import GiveBackTasks, ReleaseUnconfirmed
 from wherry.domain.lease import Fence, Lease, LeaseRef
 from wherry.domain.outcome import GivenBack
 from wherry.errors import Unavailable
+from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 
-log = logging.getLogger("wherry.server")
+log = logger("wherry.server")
 
 _BATCH: Final = 1000
 # Those whose time comes within so long of one another go together.

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import random
 import uuid
 from collections.abc import Callable, Iterable
@@ -22,11 +21,12 @@ from typing import Final, NamedTuple
 from wherry.commands.workers import BeatWorker, BeatWorkers, LeaveWorker
 from wherry.domain.worker import Directive
 from wherry.errors import Unavailable
+from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 
-log = logging.getLogger("wherry.server")
+log = logger("wherry.server")
 
 _BEAT_EVERY_SECONDS: Final = 18.0
 # Newcomers that come together are told of together; their polls wait for it.

@@ -7,7 +7,6 @@ one of its addresses can be reached from other machines, unless somebody says th
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass
@@ -21,12 +20,13 @@ from wherry.server.addresses import Address, parse_address
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.doors import Door, grpc_door, http_door
 from wherry.server.running import Running, running_service
+from wherry.telemetry.loggers import logger
 from wherry.worker.signals import handled
 
 if TYPE_CHECKING:
     from wherry.app.app import App
 
-log = logging.getLogger("wherry.server")
+log = logger("wherry.server")
 
 _LEAVE_WITHIN_SECONDS: Final = 0.5
 

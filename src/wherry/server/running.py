@@ -7,7 +7,6 @@ keeping (beats, what goes back), maintenance and the listener.
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,6 +16,7 @@ from wherry.config import ServerSettings, WorkerSettings
 from wherry.maintenance.service import Maintenance
 from wherry.server.desk import Desk
 from wherry.server.service import Service
+from wherry.telemetry.loggers import logger
 from wherry.transport.connect import BRIEF, BRIEF_SECONDS, NO_WAIT
 from wherry.transport.listen import Listener
 from wherry.transport.session import SessionTransport
@@ -24,7 +24,7 @@ from wherry.transport.session import SessionTransport
 if TYPE_CHECKING:
     from wherry.app.app import App
 
-log = logging.getLogger("wherry.server")
+log = logger("wherry.server")
 
 _LEAVE_WITHIN_SECONDS: Final = 0.5
 

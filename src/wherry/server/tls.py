@@ -6,7 +6,6 @@ What does not fit, or cannot be read, leaves the certificate that serves in its 
 
 from __future__ import annotations
 
-import logging
 import ssl
 import threading
 from collections.abc import Callable
@@ -15,10 +14,11 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from wherry.errors import ConfigError
+from wherry.telemetry.loggers import logger
 
 C = TypeVar("C")
 
-log = logging.getLogger("wherry.server")
+log = logger("wherry.server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

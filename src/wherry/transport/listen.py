@@ -8,7 +8,6 @@ same.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -17,13 +16,14 @@ import psycopg
 from wherry.commands.workers import GetChannel
 from wherry.config import PoolSettings
 from wherry.domain.names import quote_identifier
+from wherry.telemetry.loggers import logger
 from wherry.transport.base import arun
 from wherry.transport.bounded import AsyncReserved
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import one_line
 from wherry.transport.patience import Patience
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 _PROVE_EVERY = 30.0
 _PROVE_WITHIN = 5.0

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import logging
 import threading
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
@@ -28,10 +27,12 @@ from wherry.signals import Cancel
 from wherry.tasks.payload import encode_result
 from wherry.tasks.registry import Registry
 from wherry.tasks.task import TaskType
+from wherry.telemetry.loggers import logger
 from wherry.worker.context import AppCalls, Context, enter, tell_to_stop
+from wherry.worker.logged import fields_of
 from wherry.worker.threads import Threads
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 
 class Reason(Enum):
@@ -180,9 +181,8 @@ class Runner:
             if error is not None:
                 return self._after_error(error, attempt, task_type)
             if attempt.reason is Reason.LOST and not context.completing:
-                log.warning(
-                    "task %s returned after its lease was lost: its result is dropped", lease.id
-                )
+                told = "task %s returned after its lease was lost: its result is dropped"
+                log.warning(told, lease.id, extra=fields_of(lease))
                 return None
             return _after_return(value, context, task_type)
         finally:
@@ -236,9 +236,8 @@ class Runner:
             return _rolled_back(lease, error)
         if attempt.reason is Reason.LOST:
             if not is_canceled:
-                log.warning(
-                    "task %s raised %s after its lease was lost", lease.id, type_name(type(error))
-                )
+                told = "task %s raised %s after its lease was lost"
+                log.warning(told, lease.id, type_name(type(error)), extra=fields_of(lease))
             return None
         if is_canceled:
             match attempt.reason:
@@ -283,6 +282,7 @@ def _judged(error: BaseException, lease: Lease, task_type: TaskType[Any, Any]) -
             "task %s: what it raised cannot be judged (%s), so it is a failure like any other",
             lease.id,
             type_name(type(trouble)),
+            extra=fields_of(lease),
         )
         return retry(error, lease)
 

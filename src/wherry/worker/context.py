@@ -6,7 +6,6 @@ await.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,8 +18,9 @@ from wherry.domain.stored import decode
 from wherry.domain.task import Enqueued
 from wherry.errors import LeaseLost
 from wherry.tasks.task import AMBIENT
+from wherry.telemetry.loggers import logger
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 _current: ContextVar[Context] = ContextVar("wherry_current")
 # Two threads of one handler must not wait for an event each.
@@ -158,6 +158,11 @@ class Context:
         self.completing = True
 
 
+def running() -> Context | None:
+    """Return the running attempt's context; None outside a handler."""
+    return _current.get(None)
+
+
 def current() -> Context:
     """Return the running attempt's context. Raises LookupError outside a handler."""
     try:
@@ -193,7 +198,7 @@ def entered(context: Context) -> Generator[None]:
 
 def warn_of_waiting(id: int) -> None:
     """Warn a handler that waits for another task: with every slot waiting, nothing moves."""
-    context = _current.get(None)
+    context = running()
     if context is not None:
         log.warning(
             "task %s waits for the result of task %s inside its handler: it holds a slot meanwhile,"

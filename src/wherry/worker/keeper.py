@@ -8,7 +8,6 @@ thread may be waiting for a database that never answers.
 
 from __future__ import annotations
 
-import logging
 import random
 import threading
 from collections.abc import Callable
@@ -22,13 +21,14 @@ from wherry.commands.workers import BeatWorker
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.stacks import thread_stack
 from wherry.domain.worker import Directive
+from wherry.telemetry.loggers import logger
 from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 from wherry.worker.held import Held
 
 R = TypeVar("R")
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 _BATCH = 2000
 _BEAT_WORKER_EVERY = 20.0

@@ -9,7 +9,6 @@ that are not go back unstarted.
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import suppress
 from time import monotonic
 
@@ -18,13 +17,14 @@ from wherry.commands.remote import PollTasks
 from wherry.config import LONGEST_POLL_SECONDS
 from wherry.domain.lease import Lease
 from wherry.errors import ConfigError, PermissionDenied, Unauthenticated
+from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble
 from wherry.transport.patience import Patience
 from wherry.worker.intake import Wanted
 from wherry.worker.source import Keep
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 CONFIRM_SECONDS = 5.0
 # Whoever ends when nothing is due waits so long for what has just become due: the server puts it

@@ -10,7 +10,6 @@ arrived after all is answered "already done".
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,12 +22,13 @@ from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks
 from wherry.domain.failure import Failure, type_name
 from wherry.domain.lease import Fence, Reported
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome
+from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_refusal, is_trouble
 from wherry.transport.patience import Patience
 from wherry.worker.held import Held
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 BATCH = 1000
 # A thousand results of a megabyte each would be more than one statement can carry.

@@ -7,14 +7,15 @@ second counts as the first.
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import monotonic
 
-log = logging.getLogger("wherry")
+from wherry.telemetry.loggers import logger
+
+log = logger("wherry")
 
 SIGNALS = (
     (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

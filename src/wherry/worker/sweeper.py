@@ -7,16 +7,17 @@ for a database that never answers, just when leases are about to run out.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from time import monotonic
 
 from wherry.domain.lease import Fence
 from wherry.domain.stacks import thread_stack
+from wherry.telemetry.loggers import logger
 from wherry.worker.attempt import Attempt, Reason
 from wherry.worker.held import Held
+from wherry.worker.logged import fields_of
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 # How long a handler that was told to stop may take to clean up.
 CLEAN_UP_SECONDS = 2.0
@@ -59,6 +60,7 @@ class Sweeper:
                         "task %s: its lease cannot be extended in time, its handler is told to"
                         " stop",
                         attempt.lease.id,
+                        extra=fields_of(attempt.lease),
                     )
                     self._held.drop([attempt.lease])
                     attempt.stop(Reason.LOST)
@@ -85,9 +87,9 @@ class Sweeper:
                 attempt.lease.id,
                 why,
                 thread_stack(attempt.thread),
+                extra=fields_of(attempt.lease),
             )
         else:
-            log.warning(
-                "task %s is stuck: its handler ignores that %s; it is closed", attempt.lease.id, why
-            )
+            told = "task %s is stuck: its handler ignores that %s; it is closed"
+            log.warning(told, attempt.lease.id, why, extra=fields_of(attempt.lease))
             attempt.forsake()

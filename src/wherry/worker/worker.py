@@ -11,7 +11,6 @@ It holds no maintenance; whoever composes it runs that beside it.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from time import monotonic
 from typing import Any
@@ -22,6 +21,7 @@ from wherry.domain.outcome import GivenBack, Outcome
 from wherry.domain.worker import Directive
 from wherry.errors import Unavailable
 from wherry.tasks.registry import Registry
+from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble
 from wherry.transport.patience import Patience
@@ -32,13 +32,14 @@ from wherry.worker.context import AppCalls
 from wherry.worker.held import Held
 from wherry.worker.intake import Pace, Wanted, wanted
 from wherry.worker.keeper import News
+from wherry.worker.logged import enter_worker, fields_of
 from wherry.worker.reporter import Reporter
 from wherry.worker.source import Source
 from wherry.worker.summary import Summary
 from wherry.worker.sweeper import CLEAN_UP_SECONDS, Sweeper
 from wherry.worker.threads import Threads
 
-log = logging.getLogger("wherry.worker")
+log = logger("wherry.worker")
 
 # At least this often a lease is for free slots only: what is on its last attempt is not prefetched.
 _FREE_SLOTS_EVERY = 1.0
@@ -132,6 +133,7 @@ class Worker:
         Raises whatever ended one of its parts by mistake, after the same settling.
         """
         self._me = asyncio.current_task()
+        enter_worker(self.name)
         services = {
             "intake": self._intake,
             "reporter": self._reporter.run,
@@ -170,7 +172,8 @@ class Worker:
             # Once it is completing in a transaction, a lease that is gone is no news: it committed.
             if attempt is None or attempt.reason is Reason.LOST or attempt.context.completing:
                 continue
-            log.warning("task %s: its lease is lost, its handler is told to stop", lease.id)
+            told = "task %s: its lease is lost, its handler is told to stop"
+            log.warning(told, lease.id, extra=fields_of(lease))
             attempt.stop(Reason.LOST)
         for lease in news.canceled:
             attempt = self._runner.running.get(lease.fence)
@@ -257,7 +260,7 @@ class Worker:
     async def _slot(self) -> None:
         while not self._ended:
             lease = self._buffer.take() or await self._buffer.get()
-            self._took_at = ended_at = began_at = monotonic()
+            self._took_at = ended_at = began_at = lease.began_at = monotonic()
             if self._stopping.is_set() or lease.fence in self._cancel_asked:
                 outcome: Outcome | None = GivenBack(lease, "release")
             else:
@@ -267,6 +270,7 @@ class Worker:
                 # A handler that never waited has kept all the other slots from running.
                 alone = 1 if waited != self._waited else self.settings.concurrency
                 self._pace.add((ended_at - began_at) * alone)
+            lease.ended_at = ended_at
             if outcome is None:
                 self.held.drop([lease])
             else:

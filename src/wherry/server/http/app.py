@@ -8,7 +8,6 @@ what it accepts, its body, the call.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -38,14 +37,15 @@ from wherry.server.http.refusals import (
 )
 from wherry.server.problems import problem_of
 from wherry.server.underway import UnderWay
+from wherry.telemetry.loggers import logger
 
 if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
     from wherry.server.caller import Caller
     from wherry.server.service import Service
 
-log = logging.getLogger("wherry.server.http")
-access = logging.getLogger("wherry.server.access")
+log = logger("wherry.server.http")
+access = logger("wherry.server.access")
 
 JSON: Final = "application/json"
 _API_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"

@@ -62,6 +62,7 @@ NAMES: dict[str, str] = {
     "areap": "reap",
     "_adrawn": "_drawn",
     "_apoll": "_poll",
+    "awhy": "why",
     "apause_queue": "pause_queue",
     "aresume_queue": "resume_queue",
     "alist_workers": "list_workers",

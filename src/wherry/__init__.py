@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Requeued,
         Task,
     )
+    from wherry.domain.why import Reason, Why
     from wherry.domain.worker import Directive, WorkerSeen
     from wherry.errors import (
         BlockingInLoop,
@@ -101,6 +102,7 @@ _HOMES = {
         "Requeued",
         "Task",
     ),
+    "wherry.domain.why": ("Reason", "Why"),
     "wherry.domain.worker": ("Directive", "WorkerSeen"),
     "wherry.errors": (
         "BlockingInLoop",
@@ -204,6 +206,7 @@ __all__ = [
     "Purged",
     "QueueDepth",
     "ReadOnly",
+    "Reason",
     "Reported",
     "RequeueAnswer",
     "Requeued",
@@ -233,6 +236,7 @@ __all__ = [
     "UnknownType",
     "Verdict",
     "WherryError",
+    "Why",
     "WorkerSeen",
     "current",
 ]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from wherry.cli.text import RawJSON, count, first_line, json_text, plain, rfc3339, span
+from wherry.cli.text import RawJSON, count, first_line, json_text, plain, rfc3339
+from wherry.domain.durations import span
 
 
 def test_escape_sequences_are_written_out() -> None:

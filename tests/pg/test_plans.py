@@ -36,6 +36,7 @@ from wherry.commands.leases import (
     ListPolicies,
     ReleaseUnconfirmed,
 )
+from wherry.commands.looking import WhyTask
 from wherry.commands.maintenance import (
     DiscardTasks,
     DropPastDays,
@@ -116,6 +117,9 @@ CASES = [
     Case("lease for pollers of an empty queue",
          lambda: LeaseForPollers("none", None, tuple(Poller(f"w{n}", 1000) for n in range(200))),
          20),
+    Case("why of a ready task",
+         lambda: Statement("tasks/why_task", {"id": 9990, "most": 200}), 2600),
+    Case("why of a finished task", lambda: WhyTask(800_007), 120),
     Case("heartbeat", lambda: HeartbeatLeases(tuple(lease_of(n) for n in range(200))),
          160, pages_before_17=700),
     Case("heartbeat of a part", lambda: HeartbeatLeases(tuple(lease_of(n) for n in range(195))),

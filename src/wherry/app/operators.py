@@ -1,4 +1,4 @@
-"""The calls of an App for operators: pause queues, see who works, and tell workers what to do.
+"""The calls of an App for operators: ask why, pause queues, see who works, tell workers what to do.
 
 In their awaited form; `operators_blocking.py` is generated from this file. Nobody is waited for: a
 worker hears of a directive at its next beat, and a lease that is under way may still take tasks of
@@ -12,15 +12,24 @@ from collections.abc import Iterable
 from wherry.app.asked import asked_reason
 from wherry.app.process import Process
 from wherry.commands.audit import Actor
+from wherry.commands.looking import WhyTask
 from wherry.commands.queues import PauseQueue, ResumeQueue
 from wherry.commands.workers import DirectWorkers, ListWorkers
-from wherry.domain.options import check_name
+from wherry.domain.options import check_id, check_name
+from wherry.domain.why import Why
 from wherry.domain.worker import Directive, WorkerSeen
 from wherry.errors import InvalidOption
 
 
 class Operators(Process):
-    """What operators ask of queues and workers, awaited."""
+    """What operators ask of tasks, queues and workers, awaited."""
+
+    async def awhy(self, id: int) -> Why:
+        """Tell why a task is where it is, the most important reason first; changes nothing.
+
+        Of an id that names no task the only reason is `not_found`.
+        """
+        return await self.acarry(WhyTask(check_id(id)), call="why")
 
     async def apause_queue(self, queue: str, *, reason: str | None = None) -> bool:
         """Lease nothing more from a queue until it is resumed; all else goes on.

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from wherry.cli.output import Column, Output
-from wherry.cli.text import RawJSON, first_line, moment, plain, span
+from wherry.cli.text import RawJSON, first_line, moment, plain
+from wherry.domain.durations import span
 from wherry.domain.state import State
 from wherry.domain.worker import Directive
 

@@ -1,4 +1,4 @@
-"""`wherry tasks`: look at tasks, cancel them, put finished ones back."""
+"""`wherry tasks`: look at tasks, ask why, cancel them, put finished ones back."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from wherry.cli.opened import opened
 from wherry.cli.output import Output
 from wherry.cli.selecting import change, chosen, selection, with_page, with_selection
 from wherry.cli.shown import show_task, show_tasks
+from wherry.cli.shown_why import show_why
 from wherry.domain.state import FINAL, State
 from wherry.errors import NotFound
 
@@ -56,6 +57,21 @@ def show(asked: Asked, /, id: int) -> None:
     if task is None:
         raise NotFound(id)
     show_task(Output(asked), task)
+
+
+@tasks.command()
+@click.argument("id", metavar="ID", type=values.TASK_ID)
+@with_database
+@with_json
+@with_verbosity
+@click.pass_obj
+def why(asked: Asked, /, id: int) -> None:
+    """Tell why a task is where it is, what holds it first, and what to do about it."""
+    with opened(asked) as app:
+        found = app.why(id)
+    show_why(Output(asked), found)
+    if found.state is None:
+        raise NotFound(id)
 
 
 @tasks.command()

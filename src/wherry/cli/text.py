@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, cast
 
 _NOT_ASCII = re.compile(r"[^\x20-\x7e\n]")
@@ -54,20 +54,6 @@ def rfc3339(instant: datetime | None) -> str | None:
 def moment(instant: datetime | None) -> str:
     """Return *instant* in the reader's own timezone, with its offset."""
     return "" if instant is None else instant.astimezone().isoformat(" ", "milliseconds")
-
-
-def span(length: timedelta | float) -> str:
-    """Return a length of time as people say it, in its largest unit."""
-    seconds = length.total_seconds() if isinstance(length, timedelta) else length
-    for unit, unit_seconds, from_seconds in (
-        ("days", 86_400, 2 * 86_400),
-        ("h", 3600, 2 * 3600),
-        ("min", 60, 120),
-        ("s", 1, 10),
-    ):
-        if seconds >= from_seconds:
-            return f"{seconds / unit_seconds:.0f} {unit}"
-    return f"{max(0.0, seconds):.1f} s"
 
 
 def count(n: int, what: str) -> str:

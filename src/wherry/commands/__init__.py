@@ -17,6 +17,7 @@ from wherry.commands.leases import (
     HeartbeatLeases,
     LeaseTasks,
 )
+from wherry.commands.looking import WhyTask
 from wherry.commands.maintenance import (
     DiscardTasks,
     DropPastDays,
@@ -43,6 +44,7 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "get_task": (GetTask,),
     "list_tasks": (ListTasks,),
     "result": (GetTask,),
+    "why": (WhyTask,),
     "cancel": (CancelTasks,),
     "requeue": (RequeueTasks,),
     "purge": (PurgeTasks,),

@@ -11,7 +11,7 @@ from wherry.commands.base import Rows
 from wherry.doctor.check import Check, asked
 from wherry.doctor.finding import Judgment, fine, problem, warning
 from wherry.doctor.patient import Patient, connect
-from wherry.doctor.wording import span
+from wherry.domain.durations import span
 
 _MANY, _TOO_MANY = 0.8, 0.95
 # A worker's connections are idle for so long: the listener proves that it lives every 30 s.

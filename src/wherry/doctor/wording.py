@@ -1,4 +1,4 @@
-"""How findings say numbers, lengths of time and other people's statements.
+"""How findings say numbers, names and other people's statements.
 
 A statement that another session runs may hold payloads and names in its literals: they are left
 out, and the rest is cut.
@@ -11,20 +11,11 @@ from collections.abc import Sequence
 
 _LONGEST_STATEMENT = 120
 _MOST_NAMES = 5
-_UNITS = (("days", 86_400, 2 * 86_400), ("h", 3600, 7200), ("min", 60, 120))
 # PostgreSQL cuts the text of a long statement anywhere: what is not closed runs to the end.
 _LITERAL = re.compile(
     r"'(?:[^']|'')*(?:'|\Z)|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z)|/\*.*?(?:\*/|\Z)|--[^\n]*",
     re.DOTALL,
 )
-
-
-def span(seconds: float) -> str:
-    """Return a length of time in its largest unit."""
-    for unit, unit_seconds, from_seconds in _UNITS:
-        if seconds >= from_seconds:
-            return f"{seconds / unit_seconds:.0f} {unit}"
-    return f"{max(0.0, seconds):.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def size(count_bytes: float) -> str:

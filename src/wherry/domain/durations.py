@@ -1,4 +1,4 @@
-"""Reads lengths of time as people pass them: a timedelta, or a plain number of seconds.
+"""Reads lengths of time as people pass them, a timedelta or a number of seconds, and says them.
 
 Everything is refused by one sentence that names the option, because NaN, True and 2**63 all pass a
 naive `value < 0` check and only hurt much later, in the database.
@@ -61,3 +61,17 @@ def number_of_seconds(value: object) -> float | None:
     if isinstance(value, float):
         return float(value)
     return None
+
+
+def span(length: timedelta | float) -> str:
+    """Return a length of time as people say it, in its largest unit."""
+    seconds = length.total_seconds() if isinstance(length, timedelta) else length
+    for unit, unit_seconds, from_seconds in (
+        ("days", 86_400, 2 * 86_400),
+        ("h", 3600, 2 * 3600),
+        ("min", 60, 120),
+        ("s", 1, 10),
+    ):
+        if seconds >= from_seconds:
+            return f"{seconds / unit_seconds:.0f} {unit}"
+    return f"{max(0.0, seconds):.1f} s"

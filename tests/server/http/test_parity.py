@@ -13,16 +13,17 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from wherry.domain.state import State
 from wherry.domain.task import Canceled, Purged, RequeueAnswer
 from wherry.domain.worker import Directive
-from wherry.server.http import lease_bodies, operator_bodies, task_bodies
+from wherry.server.http import lease_bodies, looking_bodies, operator_bodies, task_bodies
 from wherry.server.http.operations import OPERATIONS, Operation
 from wherry.wire.v1 import leases_pb2, operators_pb2, task_queue_pb2, tasks_pb2
 
 SERVICE = task_queue_pb2.DESCRIPTOR.services_by_name["TaskQueue"]
-BODIES = (task_bodies, lease_bodies, operator_bodies)
+BODIES = (task_bodies, looking_bodies, lease_bodies, operator_bodies)
 # What a path or a query says, or what a path makes needless.
 ASKED_OTHERWISE = {
     "GetTaskRequest",
     "ListTasksRequest",
+    "WhyTaskRequest",
     "ListQueuesRequest",
     "ListWorkersRequest",
     "GetServerRequest",

@@ -23,6 +23,7 @@ from wherry.errors import InvalidTask
 from wherry.server.caller import Caller
 from wherry.server.grpc.leases import LeaseVerbs
 from wherry.server.grpc.leasing import LeaseVerb
+from wherry.server.grpc.looking import LookingVerbs
 from wherry.server.grpc.operators import OperatorVerbs
 from wherry.server.grpc.refusals import refusal_of
 from wherry.server.grpc.tasks import TaskVerbs
@@ -40,7 +41,7 @@ _Requests = AsyncIterator[bytes]
 _Verb = Callable[[Caller, Any], Coroutine[Any, Any, Message]]
 
 
-class _Verbs(TaskVerbs, LeaseVerbs, OperatorVerbs):
+class _Verbs(TaskVerbs, LookingVerbs, LeaseVerbs, OperatorVerbs):
     """All rpcs but Lease."""
 
 

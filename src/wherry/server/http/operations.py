@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from wherry.server.http import lease_bodies as leases
-from wherry.server.http import lease_calls, operator_calls, task_calls
+from wherry.server.http import lease_calls, looking_calls, operator_calls, task_calls
+from wherry.server.http import looking_bodies as looking
 from wherry.server.http import operator_bodies as operators
 from wherry.server.http import task_bodies as tasks
 from wherry.server.http.call import Call, Reply
@@ -117,6 +118,15 @@ OPERATIONS: Final = (
         task_calls.get_task,
         "Read a task with its history.",
         (404,),
+    ),
+    Operation(
+        "WhyTask",
+        "GET",
+        "/tasks/{id}/why",
+        operators.NoQuery,
+        looking.WhyTaskResponse,
+        looking_calls.why_task,
+        "Tell why a task is where it is, and what to do about it.",
     ),
     Operation(
         "CancelTasks",

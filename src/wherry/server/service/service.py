@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from wherry.server.service.enqueuing import Enqueuing
 from wherry.server.service.leasing import Leasing
+from wherry.server.service.looking import Looking
 from wherry.server.service.managing import Managing
 from wherry.server.service.reading import Reading
 from wherry.server.service.reporting import Reporting
 
 
-class Service(Enqueuing, Leasing, Reporting, Reading, Managing):
+class Service(Enqueuing, Leasing, Reporting, Reading, Looking, Managing):
     """What both doors call."""

@@ -18,7 +18,9 @@ from wherry.domain.worker import Directive
 from wherry.dsn import ServerAddress
 from wherry.errors import NotFound, Unauthenticated, Unavailable
 from wherry.transport.grpc.channel import Token, aopen_channel
-from wherry.transport.grpc.rpcs import Rpc, directive_in, rpc_of
+from wherry.transport.grpc.operator_rpcs import directive_in
+from wherry.transport.grpc.rpc import Rpc
+from wherry.transport.grpc.rpcs import rpc_of
 from wherry.transport.grpc.trouble import Troubles
 from wherry.transport.patience import Patience
 from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub

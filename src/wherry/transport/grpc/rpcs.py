@@ -7,17 +7,13 @@ What is not in here cannot be asked of a server.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Generic, NamedTuple, TypeVar, cast
-
-from google.protobuf.message import Message
+from typing import Any, TypeVar, cast
 
 from wherry.commands.audit import Audited
 from wherry.commands.base import Command
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks, HeartbeatLeases
-from wherry.commands.queues import ListQueues, PauseQueue, ResumeQueue
-from wherry.commands.remote import GetServer, PollTasks
+from wherry.commands.remote import PollTasks
 from wherry.commands.tasks import (
     CancelTasks,
     EnqueueTasks,
@@ -26,14 +22,13 @@ from wherry.commands.tasks import (
     PurgeTasks,
     RequeueTasks,
 )
-from wherry.commands.workers import BeatWorker, DirectWorkers, LeaveWorker, ListWorkers
 from wherry.domain.lease import Lease, LeaseRef, Reported
 from wherry.domain.outcome import Outcome
 from wherry.domain.task import Canceled, Page, Purged, RequeueAnswer, Requeued, Task
-from wherry.domain.worker import Directive
 from wherry.errors import ConfigError, InvalidTask
+from wherry.transport.grpc.operator_rpcs import of_operators
+from wherry.transport.grpc.rpc import Me, Rpc
 from wherry.wire.leases import read_leases, write_outcome
-from wherry.wire.operators import read_queue, read_worker
 from wherry.wire.status import read_problem
 from wherry.wire.tasks import (
     read_enqueued,
@@ -44,32 +39,12 @@ from wherry.wire.tasks import (
     write_page_token,
     write_spec,
 )
-from wherry.wire.v1 import leases_pb2, operators_pb2, tasks_pb2
-from wherry.wire.values import CANCELED, DIRECTIVES, PURGED, REPORTED, read_duration, write_duration
+from wherry.wire.v1 import leases_pb2, tasks_pb2
+from wherry.wire.values import CANCELED, PURGED, REPORTED, read_duration, write_duration
 
 R = TypeVar("R")
 
 _RESENT_WITHIN_SECONDS = 300.0
-
-
-class _Me(NamedTuple):
-    """Which worker this is; both empty if it is none."""
-
-    worker: str
-    instance: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rpc(Generic[R]):
-    """One call of a server."""
-
-    method: str
-    request: Message
-    read: Callable[[Any], R]
-    # Whether it may be sent again where nobody knows if it has happened.
-    repeatable: bool = True
-    # How long the server is asked to wait before it answers.
-    wait_seconds: float = 0.0
 
 
 def rpc_of(command: Command[R], *, worker: str = "", instance: str = "") -> Rpc[R]:
@@ -78,7 +53,7 @@ def rpc_of(command: Command[R], *, worker: str = "", instance: str = "") -> Rpc[
     *worker*, *instance*: who beats and says goodbye. Raises ConfigError for what no server can be
     asked.
     """
-    made = _rpc_of(command, _Me(worker, instance), None)
+    made = _rpc_of(command, Me(worker, instance), None)
     if made is None:
         raise ConfigError(
             f"{_name_of(command)} is the server's own work, or its operator's: this needs the"
@@ -95,7 +70,7 @@ def _name_of(command: object) -> str:
     return {"maintenance": "reap", "audit": "reap", "tokens": "token"}.get(part, kind.__name__)
 
 
-def _rpc_of(command: object, me: _Me, reason: str | None) -> Rpc[Any] | None:
+def _rpc_of(command: object, me: Me, reason: str | None) -> Rpc[Any] | None:
     match command:
         case EnqueueTasks():
             return _enqueue(command)
@@ -112,16 +87,7 @@ def _rpc_of(command: object, me: _Me, reason: str | None) -> Rpc[Any] | None:
             audited: Audited[Any] = command  # pyright: ignore[reportUnknownVariableType]
             return _rpc_of(audited.inner, me, audited.actor.reason)
         case _:
-            return _of_operators(command, me, reason)
-
-
-def directive_in(response: object) -> Directive | None:
-    """Return what a worker is asked to do, if *response* is of a kind that tells."""
-    if isinstance(response, leases_pb2.LeaseResponse | leases_pb2.HeartbeatResponse):
-        known = response.directive in leases_pb2.Directive.values()
-        # A directive that a newer server has is none that we could follow.
-        return DIRECTIVES.read(response.directive, option="directive") if known else Directive.NONE
-    return None
+            return of_operators(command, me, reason)
 
 
 # ── tasks ──
@@ -274,7 +240,7 @@ def _poll(command: PollTasks) -> Rpc[Any]:
     )
 
 
-def _heartbeat(command: HeartbeatLeases, me: _Me) -> Rpc[Any]:
+def _heartbeat(command: HeartbeatLeases, me: Me) -> Rpc[Any]:
     asked_at = monotonic()
 
     def read(response: leases_pb2.HeartbeatResponse) -> list[Reported]:
@@ -330,70 +296,3 @@ def _reported(outcome: Outcome, message: leases_pb2.ReportAnswer, *, alone: bool
     # The right to this queue was taken away, or the server is in trouble: its neighbours are
     # settled all the same, and this one is worth another try as long as its lease holds.
     return Reported.BUSY if outcome.lease.remaining > 0 else Reported.LOST
-
-
-# ── operators ──
-
-
-def _of_operators(command: object, me: _Me, reason: str | None) -> Rpc[Any] | None:
-    match command:
-        case ListQueues():
-            return Rpc(
-                method="ListQueues",
-                request=operators_pb2.ListQueuesRequest(),
-                read=lambda response: [read_queue(queue) for queue in response.queues],
-            )
-        case PauseQueue():
-            why = reason or command.reason or ""
-            return Rpc(
-                method="PauseQueue",
-                request=operators_pb2.PauseQueueRequest(queue=command.queue, reason=why),
-                read=lambda response: response.changed,
-            )
-        case ResumeQueue():
-            return Rpc(
-                method="ResumeQueue",
-                request=operators_pb2.ResumeQueueRequest(queue=command.queue, reason=reason or ""),
-                read=lambda response: response.changed,
-            )
-        case ListWorkers():
-            return Rpc(
-                method="ListWorkers",
-                request=operators_pb2.ListWorkersRequest(),
-                read=lambda response: [read_worker(worker) for worker in response.workers],
-            )
-        case DirectWorkers():
-            return Rpc(
-                method="DirectWorkers",
-                request=operators_pb2.DirectWorkersRequest(
-                    names=command.names,
-                    directive=DIRECTIVES.write(command.directive),
-                    reason=reason or command.reason or "",
-                ),
-                read=lambda response: response.told,
-            )
-        case BeatWorker():
-            # A server knows what its workers serve by what they ask for.
-            return Rpc(
-                method="Heartbeat",
-                request=leases_pb2.HeartbeatRequest(
-                    worker_id=command.name, instance=command.instance
-                ),
-                read=lambda response: directive_in(response) or Directive.NONE,
-            )
-        case LeaveWorker():
-            return Rpc(
-                method="LeaveWorker",
-                request=operators_pb2.LeaveWorkerRequest(
-                    worker_id=me.worker, instance=command.instance
-                ),
-                read=lambda _: None,
-            )
-        case GetServer():
-            return Rpc(
-                method="GetServer",
-                request=operators_pb2.GetServerRequest(),
-                read=lambda response: response.version,
-            )
-        case _:
-            return None

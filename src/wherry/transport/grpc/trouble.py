@@ -9,7 +9,7 @@ import grpc
 
 from wherry.dsn import ServerAddress
 from wherry.errors import LimitReached, Unavailable, WherryError
-from wherry.transport.grpc.rpcs import Rpc
+from wherry.transport.grpc.rpc import Rpc
 from wherry.wire.status import DETAILS_KEY, error_of
 
 # How gRPC's own texts begin where it had no connection to send anything on.

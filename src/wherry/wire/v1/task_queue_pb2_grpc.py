@@ -93,6 +93,11 @@ class TaskQueueStub(object):
                 request_serializer=wherry_dot_v1_dot_tasks__pb2.ListTasksRequest.SerializeToString,
                 response_deserializer=wherry_dot_v1_dot_tasks__pb2.ListTasksResponse.FromString,
                 _registered_method=True)
+        self.WhyTask = channel.unary_unary(
+                '/wherry.v1.TaskQueue/WhyTask',
+                request_serializer=wherry_dot_v1_dot_tasks__pb2.WhyTaskRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_tasks__pb2.WhyTaskResponse.FromString,
+                _registered_method=True)
         self.CancelTask = channel.unary_unary(
                 '/wherry.v1.TaskQueue/CancelTask',
                 request_serializer=wherry_dot_v1_dot_tasks__pb2.CancelTaskRequest.SerializeToString,
@@ -231,6 +236,13 @@ class TaskQueueServicer(object):
 
     def ListTasks(self, request, context):
         """List tasks, newest first and without their histories.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WhyTask(self, request, context):
+        """Tell why a task is where it is, and what to do about it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -377,6 +389,11 @@ def add_TaskQueueServicer_to_server(servicer, server):
                     servicer.ListTasks,
                     request_deserializer=wherry_dot_v1_dot_tasks__pb2.ListTasksRequest.FromString,
                     response_serializer=wherry_dot_v1_dot_tasks__pb2.ListTasksResponse.SerializeToString,
+            ),
+            'WhyTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.WhyTask,
+                    request_deserializer=wherry_dot_v1_dot_tasks__pb2.WhyTaskRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_tasks__pb2.WhyTaskResponse.SerializeToString,
             ),
             'CancelTask': grpc.unary_unary_rpc_method_handler(
                     servicer.CancelTask,
@@ -737,6 +754,33 @@ class TaskQueue(object):
             '/wherry.v1.TaskQueue/ListTasks',
             wherry_dot_v1_dot_tasks__pb2.ListTasksRequest.SerializeToString,
             wherry_dot_v1_dot_tasks__pb2.ListTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WhyTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/WhyTask',
+            wherry_dot_v1_dot_tasks__pb2.WhyTaskRequest.SerializeToString,
+            wherry_dot_v1_dot_tasks__pb2.WhyTaskResponse.FromString,
             options,
             channel_credentials,
             insecure,

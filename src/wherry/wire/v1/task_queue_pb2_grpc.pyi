@@ -62,6 +62,8 @@ class TaskQueueStub:
     """Read a task with its history."""
     ListTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.ListTasksRequest, _tasks_pb2.ListTasksResponse]
     """List tasks, newest first and without their histories."""
+    WhyTask: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.WhyTaskRequest, _tasks_pb2.WhyTaskResponse]
+    """Tell why a task is where it is, and what to do about it."""
     CancelTask: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.CancelTaskRequest, _tasks_pb2.CancelTaskResponse]
     """Cancel one task: at once if it is queued, else its worker is told."""
     RequeueTask: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.RequeueTaskRequest, _tasks_pb2.RequeueTaskResponse]
@@ -114,6 +116,8 @@ class TaskQueueAsyncStub(TaskQueueStub):
     """Read a task with its history."""
     ListTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.ListTasksRequest, _tasks_pb2.ListTasksResponse]  # type: ignore[assignment]
     """List tasks, newest first and without their histories."""
+    WhyTask: _aio.UnaryUnaryMultiCallable[_tasks_pb2.WhyTaskRequest, _tasks_pb2.WhyTaskResponse]  # type: ignore[assignment]
+    """Tell why a task is where it is, and what to do about it."""
     CancelTask: _aio.UnaryUnaryMultiCallable[_tasks_pb2.CancelTaskRequest, _tasks_pb2.CancelTaskResponse]  # type: ignore[assignment]
     """Cancel one task: at once if it is queued, else its worker is told."""
     RequeueTask: _aio.UnaryUnaryMultiCallable[_tasks_pb2.RequeueTaskRequest, _tasks_pb2.RequeueTaskResponse]  # type: ignore[assignment]
@@ -229,6 +233,14 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_tasks_pb2.ListTasksResponse, _abc.Awaitable[_tasks_pb2.ListTasksResponse]]:
         """List tasks, newest first and without their histories."""
+
+    @_abc_1.abstractmethod
+    def WhyTask(
+        self,
+        request: _tasks_pb2.WhyTaskRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tasks_pb2.WhyTaskResponse, _abc.Awaitable[_tasks_pb2.WhyTaskResponse]]:
+        """Tell why a task is where it is, and what to do about it."""
 
     @_abc_1.abstractmethod
     def CancelTask(

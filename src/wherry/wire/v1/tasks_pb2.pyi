@@ -900,6 +900,108 @@ class GetTaskResponse(_message.Message):
 Global___GetTaskResponse: _TypeAlias = GetTaskResponse  # noqa: Y015
 
 @_typing.final
+class WhyTaskRequest(_message.Message):
+    """Which task."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Its id."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WhyTaskRequest: _TypeAlias = WhyTaskRequest  # noqa: Y015
+
+@_typing.final
+class WhyTaskResponse(_message.Message):
+    """Why a task is where it is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Its id."""
+    state: Global___State.ValueType
+    """Where it is; not given if there is no such task."""
+    queue: _builtins.str
+    """Its queue, if there is such a task."""
+    @_builtins.property
+    def at(self) -> _timestamp_pb2.Timestamp:
+        """When this was so, by the database's clock, if there is such a task."""
+
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reason]:
+        """At least one, the most important first."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        state: Global___State.ValueType = ...,
+        queue: _builtins.str | None = ...,
+        at: _timestamp_pb2.Timestamp | None = ...,
+        reasons: _abc.Iterable[Global___Reason] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_queue", b"_queue", "at", b"at", "queue", b"queue"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_queue", b"_queue", "at", b"at", "id", b"id", "queue", b"queue", "reasons", b"reasons", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__queue: _TypeAlias = _typing.Literal["queue"]  # noqa: Y015
+    _WhichOneofArgType__queue: _TypeAlias = _typing.Literal["_queue", b"_queue"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue) -> _WhichOneofReturnType__queue | None: ...
+
+Global___WhyTaskResponse: _TypeAlias = WhyTaskResponse  # noqa: Y015
+
+@_typing.final
+class Reason(_message.Message):
+    """One reason."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    ADVICE_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """Stable, for programs: queue_paused, type_not_known, ...; newer servers may know more."""
+    text: _builtins.str
+    """For people: what holds it."""
+    advice: _builtins.str
+    """For people: what to do about it; empty if there is nothing to do."""
+    @_builtins.property
+    def at(self) -> _timestamp_pb2.Timestamp:
+        """The moment that it is about, such as when the task may run."""
+
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        text: _builtins.str = ...,
+        advice: _builtins.str = ...,
+        at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["advice", b"advice", "at", b"at", "code", b"code", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Reason: _TypeAlias = Reason  # noqa: Y015
+
+@_typing.final
 class TaskFilter(_message.Message):
     """Which tasks: every field that is given narrows."""
 

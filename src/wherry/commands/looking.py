@@ -1,0 +1,20 @@
+"""What people ask about tasks, beside reading them: why one is where it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wherry.commands.base import Answer, Command, Statement
+from wherry.domain.why import MOST_AHEAD, Facts, Why, why
+
+
+@dataclass(frozen=True, slots=True)
+class WhyTask(Command[Why]):
+    """Tell why a task is where it is; also of an id that names none."""
+
+    id: int
+
+    def answer(self) -> Answer[Why]:
+        rows = yield Statement("tasks/why_task", {"id": self.id, "most": MOST_AHEAD})
+        # Whoever sends ids by hand may have stored one in two queues; any of them is answered.
+        return why(Facts.of_row(rows[0])) if rows else Why.not_found(self.id)

@@ -1,0 +1,362 @@
+"""Why a task is where it is: decided here, from facts that one statement has read.
+
+The reasons are in the order in which they matter: what holds the task first comes first. A queued
+task can have many; whatever state it is in, there is at least one. `code` is for programs and
+stays, `text` and `advice` are for people and may be worded anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from wherry.domain.durations import span
+from wherry.domain.state import FINAL, State
+
+# No more of the tasks ahead are counted.
+MOST_AHEAD = 1000
+# Maintenance looks every few seconds; what is later by this is late.
+_LATE_SECONDS = 30.0
+_LONGEST_ERROR = 300
+
+
+class Code(StrEnum):
+    """What a reason is, for programs."""
+
+    NOT_FOUND = "not_found"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    DEAD = "dead"
+    CANCELED = "canceled"
+    RUNNING = "running"
+    CANCEL_REQUESTED = "cancel_requested"
+    LEASE_EXPIRED = "lease_expired"
+    QUEUE_PAUSED = "queue_paused"
+    DELAYED = "delayed"
+    WAITS_FOR_RETRY = "waits_for_retry"
+    SNOOZED = "snoozed"
+    PROMOTION_LATE = "promotion_late"
+    NO_WORKER = "no_worker"
+    QUEUE_NOT_SERVED = "queue_not_served"
+    TYPE_NOT_KNOWN = "type_not_known"
+    WORKERS_DRAIN = "workers_drain"
+    PARKED = "parked"
+    TASKS_AHEAD = "tasks_ahead"
+    LAST_ATTEMPT = "last_attempt"
+    NEXT = "next"
+    EXPIRED = "expired"
+    WILL_EXPIRE = "will_expire"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason: a sentence, what to do about it (empty: nothing), and the moment it is about.
+
+    `code` is one of Code; a newer server may tell others.
+    """
+
+    code: str
+    text: str
+    advice: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a task is where it is, most important reason first. `state` None: there is no such task.
+
+    `at` is the moment at which this was so, by the database's clock; it has none for no task.
+    """
+
+    id: int
+    state: State | None
+    reasons: tuple[Reason, ...]
+    at: datetime | None = None
+    queue: str | None = None
+
+    @classmethod
+    def not_found(cls, id: int) -> Why:
+        """Return what is told of a task that is not there."""
+        text = f"there is no task {id}"
+        advice = (
+            "it was purged, or its retention is over; or the transaction that enqueued it has not"
+            " committed, or was rolled back"
+        )
+        return cls(id, None, (Reason(Code.NOT_FOUND, text, advice),))
+
+
+@dataclass(frozen=True, slots=True)
+class LastAttempt:
+    """The newest attempt that did not succeed."""
+
+    attempt: int
+    outcome: str
+    error: str | None
+    worker: str | None
+    retry_at: datetime | None
+
+    @classmethod
+    def of_text(cls, text: str) -> LastAttempt:
+        """Return the attempt of a JSON object."""
+        fields = json.loads(text)
+        retry_at = fields.pop("retry_at")
+        return cls(
+            **fields, retry_at=None if retry_at is None else datetime.fromisoformat(retry_at)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """How many workers are alive, serve the queue, fit (know the type, too), and of those drain."""
+
+    alive: int
+    serve: int
+    fit: int
+    drain: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a task, its queue and its workers; the fields are those of a row, in order.
+
+    `state` is that of the table: a queued task is ready, delayed or parked. `holder` has its lease,
+    or ended it.
+    """
+
+    id: int
+    queue: str
+    type: str
+    state: str
+    priority: int
+    attempts: int
+    max_attempts: int
+    snoozes: int
+    run_after: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    discard_at: datetime | None
+    cancel_requested_at: datetime | None
+    reason: str | None
+    error: str | None
+    holder: str | None
+    lease_expires_at: datetime | None
+    now: datetime
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    last: LastAttempt | None
+    crew: Crew
+    ahead: int
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> Facts:
+        """Return the facts of a row."""
+        columns: list[Any] = [*row]
+        columns[-3] = None if row[-3] is None else LastAttempt.of_text(row[-3])
+        columns[-2] = Crew(**json.loads(row[-2]))
+        return cls(*columns)
+
+    def after(self, instant: datetime) -> float:
+        """Return how many seconds ago *instant* was; negative while it is to come."""
+        return (self.now - instant).total_seconds()
+
+
+def why(facts: Facts) -> Why:
+    """Return the reasons for what *facts* tell of a task."""
+    if facts.state in FINAL:
+        state, reasons = State(facts.state), _ended(facts)
+    elif facts.state == "leased":
+        state, reasons = State.LEASED, _leased(facts)
+    else:
+        state, reasons = State.QUEUED, _queued(facts)
+    return Why(facts.id, state, tuple(reasons), facts.now, facts.queue)
+
+
+def _ended(facts: Facts) -> Iterator[Reason]:
+    ended_at = facts.finished_at or facts.now
+    ago = f"{span(facts.after(ended_at))} ago"
+    by = f" by {facts.holder}" if facts.holder else ""
+    said = f": {facts.reason}" if facts.reason else ""
+    error = f" Its last error: {_short(facts.error)}" if facts.error else ""
+    again = f"mend the cause, then: wherry dead requeue {facts.id}"
+    match State(facts.state):
+        case State.SUCCEEDED:
+            text = f"it is done{by}, {ago}, at attempt {facts.attempts}"
+            yield Reason(Code.SUCCEEDED, text, at=ended_at)
+        case State.FAILED:
+            text = f"it failed for good{by}, {ago}{said}.{error}"
+            yield Reason(Code.FAILED, text, f"its handler said: do not retry; {again}", ended_at)
+        case State.DEAD:
+            tried = f"after {facts.attempts} of {facts.max_attempts} attempts"
+            yield Reason(
+                Code.DEAD, f"it is dead{by}, {ago}, {tried}{said}.{error}", again, ended_at
+            )
+        case _:
+            advice = (
+                "who canceled it stands in: wherry audit; to run it: wherry tasks requeue"
+                f" {facts.id}"
+            )
+            yield Reason(Code.CANCELED, f"it was canceled{by}, {ago}{said}", advice, ended_at)
+
+
+def _leased(facts: Facts) -> Iterator[Reason]:
+    holder = facts.holder or "somebody"
+    ends_at = facts.lease_expires_at
+    if ends_at is None:
+        text = "it is leased, but its lease is gone"
+        yield Reason(Code.LEASE_EXPIRED, text, f"it is taken back within two minutes. {_NOBODY}")
+        return
+    if ends_at <= facts.now:
+        text = (
+            f"the lease of {holder} ran out {span(facts.after(ends_at))} ago, and nobody took it"
+            " back"
+        )
+        yield Reason(
+            Code.LEASE_EXPIRED,
+            text,
+            "it is taken back within seconds; else a transaction that completes it stands open."
+            f" {_NOBODY}",
+            ends_at,
+        )
+    else:
+        since = f" for {span(facts.after(facts.started_at))}" if facts.started_at else ""
+        text = (
+            f"{holder} has it{since}, attempt {facts.attempts} of {facts.max_attempts}; its lease"
+            f" runs out in {span(-facts.after(ends_at))} unless it is extended"
+        )
+        yield Reason(Code.RUNNING, text, at=facts.started_at)
+    if facts.cancel_requested_at is not None:
+        said = f": {facts.reason}" if facts.reason else ""
+        text = f"its cancel was asked for {span(facts.after(facts.cancel_requested_at))} ago{said}"
+        yield Reason(
+            Code.CANCEL_REQUESTED,
+            text,
+            "the worker hears of it at its next heartbeat; what it completes first stands",
+            facts.cancel_requested_at,
+        )
+
+
+_NOBODY = "If no worker and no server runs, start one: each keeps the queues in order"
+
+
+def _queued(facts: Facts) -> Iterator[Reason]:
+    if facts.discard_at is not None and facts.discard_at <= facts.now:
+        text = (
+            f"its time to live was over {span(facts.after(facts.discard_at))} ago: it is not"
+            " leased any more"
+        )
+        advice = f"it is canceled within seconds. {_NOBODY}"
+        yield Reason(Code.EXPIRED, text, advice, facts.discard_at)
+        return
+    if facts.state == "delayed":
+        yield _delayed(facts)
+    if facts.paused_at is not None:
+        by = f" by {facts.paused_by}" if facts.paused_by else ""
+        said = f": {facts.pause_reason}" if facts.pause_reason else ""
+        text = (
+            f"the queue {facts.queue} was paused{by} {span(facts.after(facts.paused_at))} ago{said}"
+        )
+        advice = f"to go on: wherry queues resume {facts.queue}"
+        yield Reason(Code.QUEUE_PAUSED, text, advice, facts.paused_at)
+    crew = list(_crew(facts))
+    yield from crew
+    if facts.state == "parked" and not crew:
+        text = "it is set aside, since no live worker knew its type; one does by now"
+        yield Reason(Code.PARKED, text, f"it is ready again within seconds. {_NOBODY}")
+    if facts.state == "ready":
+        yield from _ready(facts, free=facts.paused_at is None and not crew)
+    if facts.discard_at is not None:
+        text = (
+            f"it is canceled if it has not started in {span(-facts.after(facts.discard_at))}:"
+            " its ttl"
+        )
+        yield Reason(Code.WILL_EXPIRE, text, at=facts.discard_at)
+
+
+def _delayed(facts: Facts) -> Reason:
+    late_seconds = facts.after(facts.run_after)
+    if late_seconds >= 0:
+        text = f"it was due {span(late_seconds)} ago and is not ready yet"
+        advice = "it is ready within seconds"
+        if late_seconds > _LATE_SECONDS:
+            advice = f"nobody makes delayed tasks ready in time. {_NOBODY}; see wherry doctor"
+        return Reason(Code.PROMOTION_LATE, text, advice, facts.run_after)
+    wait = f"it may run in {span(-late_seconds)}"
+    last = facts.last
+    if last is not None and last.retry_at == facts.run_after:
+        how = "was lost with its worker" if last.outcome == "lost" else "failed"
+        error = f": {_short(last.error)}" if last.error else ""
+        text = (
+            f"attempt {last.attempt} of {facts.max_attempts} {how}; {wait}, as its retry policy"
+            f" says{error}"
+        )
+        advice = f"to see the whole error: wherry tasks show {facts.id}"
+        return Reason(Code.WAITS_FOR_RETRY, text, advice, facts.run_after)
+    if facts.snoozes:
+        text = f"its handler put it off (for the {_nth(facts.snoozes)} time); {wait}"
+        return Reason(Code.SNOOZED, text, at=facts.run_after)
+    return Reason(Code.DELAYED, f"its time has not come: {wait}", at=facts.run_after)
+
+
+def _crew(facts: Facts) -> Iterator[Reason]:
+    crew, queue = facts.crew, facts.queue
+    if not crew.alive:
+        text = "no worker is known to be alive"
+        yield Reason(Code.NO_WORKER, text, f"start one for the queue {queue}: wherry worker APP")
+    elif not crew.serve:
+        text = f"none of {_workers(crew.alive)} alive serves the queue {queue}"
+        advice = (
+            f"start one: wherry worker APP --queue {queue}; who serves what: wherry workers list"
+        )
+        yield Reason(Code.QUEUE_NOT_SERVED, text, advice)
+    elif not crew.fit:
+        text = f"none of {_workers(crew.serve)} of the queue {queue} knows the type {facts.type}"
+        advice = (
+            "start one whose App has a handler of that name: maybe the new version is not"
+            " deployed yet"
+        )
+        yield Reason(Code.TYPE_NOT_KNOWN, text, advice)
+    elif crew.drain == crew.fit:
+        text = f"{_workers(crew.fit)} could take it, and all of them were told to drain or to stop"
+        yield Reason(
+            Code.WORKERS_DRAIN, text, "to go on: wherry workers resume NAME, or start others"
+        )
+
+
+def _ready(facts: Facts, *, free: bool) -> Iterator[Reason]:
+    waits = f"it has been ready since it was due, {span(facts.after(facts.run_after))} ago"
+    if facts.ahead:
+        n = f"{facts.ahead:,}" if facts.ahead < MOST_AHEAD else f"{MOST_AHEAD:,} or more"
+        ahead = "task stands" if facts.ahead == 1 else "tasks stand"
+        text = f"{n} {ahead} ahead of it in the queue (its priority is {facts.priority}); {waits}"
+        advice = "more workers or slots, or a higher priority, would let it run sooner"
+        yield Reason(Code.TASKS_AHEAD, text, advice, facts.run_after)
+    elif free:
+        text = f"it is the next of its queue; {waits}"
+        advice = "a worker with a free slot takes it at once: if it stays, every slot is busy"
+        yield Reason(Code.NEXT, text, advice, facts.run_after)
+    if facts.attempts + 1 >= facts.max_attempts > 1:
+        text = (
+            f"its next attempt is its last ({facts.max_attempts} of {facts.max_attempts}): only"
+            " a free slot takes"
+            " it, others pass it while all are busy"
+        )
+        yield Reason(Code.LAST_ATTEMPT, text)
+
+
+def _workers(n: int) -> str:
+    return "the 1 worker" if n == 1 else f"the {n:,} workers"
+
+
+def _nth(n: int) -> str:
+    ending = "th" if 10 < n % 100 < 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
+
+
+def _short(error: str | None) -> str:
+    line = (error or "").strip().partition("\n")[0]
+    return line if len(line) <= _LONGEST_ERROR else f"{line[: _LONGEST_ERROR - 1]}…"

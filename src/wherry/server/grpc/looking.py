@@ -1,0 +1,16 @@
+"""The rpcs that look closer: decode, call the service, encode."""
+
+from __future__ import annotations
+
+from wherry.server.caller import Caller
+from wherry.server.grpc.base import Verbs
+from wherry.wire.looking import write_why
+from wherry.wire.v1 import tasks_pb2 as pb
+
+
+class LookingVerbs(Verbs):
+    """The rpcs that tell more of tasks than what they are."""
+
+    async def why_task(self, caller: Caller, request: pb.WhyTaskRequest) -> pb.WhyTaskResponse:
+        """Tell why a task is where it is."""
+        return write_why(await self.service.why_task(caller, id=request.id))

@@ -1,0 +1,24 @@
+"""What people ask about tasks, beside reading them."""
+
+from __future__ import annotations
+
+from wherry.commands.looking import WhyTask
+from wherry.domain.options import check_id
+from wherry.domain.why import Why
+from wherry.server.caller import Caller, Right
+from wherry.server.service.base import Base, require_right
+
+
+class Looking(Base):
+    """The verbs of looking closer; they change nothing."""
+
+    async def why_task(self, caller: Caller, *, id: int) -> Why:
+        """Tell why a task is where it is.
+
+        One of a queue that the caller may not read is not there, for all that is told of it.
+        """
+        require_right(caller, Right.READ)
+        why = await self.app.acarry(WhyTask(check_id(id)), call="why")
+        if why.queue is not None and not caller.may(Right.READ, why.queue):
+            return Why.not_found(id)
+        return why

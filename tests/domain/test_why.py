@@ -1,0 +1,83 @@
+"""What the reasons say, where no database is needed to know it; and that each is documented."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from wherry.domain.why import Code, Crew, Facts, LastAttempt, why
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+READY = Facts(
+    id=7,
+    queue="mail",
+    type="shop.send",
+    state="ready",
+    priority=0,
+    attempts=0,
+    max_attempts=20,
+    snoozes=0,
+    run_after=NOW,
+    started_at=None,
+    finished_at=None,
+    discard_at=None,
+    cancel_requested_at=None,
+    reason=None,
+    error=None,
+    holder=None,
+    lease_expires_at=None,
+    now=NOW,
+    paused_at=None,
+    paused_by=None,
+    pause_reason=None,
+    last=None,
+    crew=Crew(alive=1, serve=1, fit=1, drain=0),
+    ahead=0,
+)
+
+
+def codes(facts: Facts) -> list[str]:
+    return [reason.code for reason in why(facts).reasons]
+
+
+def test_every_reason_stands_in_the_reference_and_no_other() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "why.md"
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", page.read_text(), re.MULTILINE)
+
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(Code)
+
+
+def test_what_held_it_longest_ago_is_not_all_there_is() -> None:
+    held = replace(READY, state="delayed", run_after=NOW + timedelta(hours=1), paused_at=NOW)
+
+    assert codes(held) == ["delayed", "queue_paused"]
+
+
+def test_a_retry_that_was_rescheduled_by_hand_is_told_as_a_delay() -> None:
+    last = LastAttempt(1, "failed", "E", "w", retry_at=NOW + timedelta(minutes=5))
+    held = replace(READY, state="delayed", run_after=NOW + timedelta(hours=1), last=last)
+
+    assert codes(held) == ["delayed"]
+    assert codes(replace(held, run_after=last.retry_at or NOW)) == ["waits_for_retry"]
+
+
+@pytest.mark.parametrize(("n", "said"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (11, "11th")])
+def test_how_often_it_was_snoozed_is_said_as_people_do(n: int, said: str) -> None:
+    held = replace(READY, state="delayed", run_after=NOW + timedelta(hours=1), snoozes=n)
+
+    assert f"for the {said} time" in why(held).reasons[0].text
+
+
+def test_a_task_of_one_attempt_is_not_held_by_its_last() -> None:
+    assert codes(replace(READY, max_attempts=1)) == ["next"]
+    assert codes(replace(READY, max_attempts=2, attempts=1)) == ["next", "last_attempt"]
+
+
+def test_a_long_error_is_cut() -> None:
+    ended = replace(READY, state="dead", finished_at=NOW, error="x" * 10_000)
+
+    assert len(why(ended).reasons[0].text) < 500

@@ -76,6 +76,8 @@ class ServerSettings:
     auth: bool | None = None
     # The names, beside localhost, under which browsers may call a server that asks for no tokens.
     http_hosts: tuple[str, ...] = ()
+    # Whether people find a dashboard at the HTTP door.
+    dashboard: bool = True
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_client_ca: Path | None = None

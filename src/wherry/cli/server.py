@@ -58,6 +58,7 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
     multiple=True,
     help="With --no-auth: answer HTTP for this host too, beside localhost; repeatable.",
 )
+@click.option("--no-dashboard", is_flag=True, help="Serve no dashboard at the HTTP address.")
 @click.option("--tls-cert", metavar="FILE", type=_PEM, help="Certificate chain, as PEM.")
 @click.option("--tls-key", metavar="FILE", type=_PEM, help="The certificate's key, as PEM.")
 @click.option(
@@ -87,6 +88,7 @@ def server(
     http: str,
     auth: bool | None,
     http_hosts: tuple[str, ...],
+    no_dashboard: bool,
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
@@ -117,6 +119,7 @@ def server(
         http_address=None if http == "off" else http,
         auth=auth,
         http_hosts=http_hosts,
+        dashboard=not no_dashboard,
         tls_cert=tls_cert,
         tls_key=tls_key,
         tls_client_ca=tls_client_ca,

@@ -68,7 +68,11 @@ def http_door(
 
     given = service.settings
     settings = HttpSettings(
-        address=str(address), tls=_files(given), is_open=is_open, hosts=given.http_hosts
+        address=str(address),
+        tls=_files(given),
+        is_open=is_open,
+        hosts=given.http_hosts,
+        dashboard=given.dashboard,
     )
     return HttpDoor(service, authenticator, polls, settings)
 

@@ -8,6 +8,7 @@ what it accepts, its body, the call.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -42,6 +43,7 @@ from wherry.telemetry.loggers import logger
 if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
     from wherry.server.caller import Caller
+    from wherry.server.dashboard import Dashboard
     from wherry.server.service import Service
 
 log = logger("wherry.server.http")
@@ -54,6 +56,9 @@ _PAGE_POLICY: Final = (
     " frame-ancestors 'none'"
 )
 _ROUTE: Final = "wherry.route"
+_DASHBOARD: Final = ("/dashboard", "/dashboard/{rest:path}")
+# What a proxy says that it took off an address; anything else could name another host.
+_PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)*")
 
 
 class HttpApp:
@@ -68,6 +73,7 @@ class HttpApp:
         health: Health,
         is_open: bool,
         hosts: tuple[str, ...] = (),
+        dashboard: Dashboard | None = None,
     ) -> None:
         """*is_open*: nobody is asked for a token, so other web sites are kept away here."""
         self.service = service
@@ -89,6 +95,9 @@ class HttpApp:
         }
         routes += [Route(path, _Text(path, *text)) for path, text in texts.items()]
         routes += [Route(path, _Probe(self, path)) for path in ("/healthz", "/readyz")]
+        if dashboard is not None:
+            routes += [Route(path, _Mounted(dashboard)) for path in _DASHBOARD]
+            routes.append(Route("/", _Front()))
         self._router = Router(routes, redirect_slashes=False, default=_no_route)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,7 +113,9 @@ class HttpApp:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *SECURITY_HEADERS]
+                said = {name for name, _ in message["headers"]}
+                more = [header for header in SECURITY_HEADERS if header[0] not in said]
+                message["headers"] = [*message["headers"], *more]
                 if ends or self.health.draining:
                     message["headers"].append((b"connection", b"close"))
             await send(message)
@@ -254,6 +265,32 @@ class _Text:
         check_accepts(Headers(scope=scope), self._media.partition(";")[0])
         policy = {"content-security-policy": _PAGE_POLICY, "cache-control": "no-cache"}
         await _send(send, 200, self._media, self._body, policy)
+
+
+class _Mounted:
+    """The dashboard, which answers for itself."""
+
+    def __init__(self, dashboard: Dashboard) -> None:
+        self._dashboard = dashboard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Its addresses name queues and tasks, which are nobody's business in a log.
+        scope[_ROUTE] = _DASHBOARD[0]
+        await self._dashboard(scope, receive, send)
+
+
+class _Front:
+    """Leads whoever comes to the front door to the dashboard."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[_ROUTE] = "/"
+        if scope["method"] not in ("GET", "HEAD"):
+            await _no_method(scope["method"], ("GET",), send)
+            return
+        prefix = Headers(scope=scope).get("x-forwarded-prefix", "").rstrip("/")
+        # Where no proxy says its prefix, the address is relative to the one that was asked for.
+        to = f"{prefix}/dashboard/" if prefix and _PREFIX.fullmatch(prefix) else "dashboard/"
+        await _send(send, 307, None, b"", {"location": to})
 
 
 class _Probe:

@@ -24,6 +24,7 @@ from wherry.server.tls import TLSFiles
 
 if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
+    from wherry.server.dashboard import Dashboard
     from wherry.server.service import Service
 
 _BACKLOG: Final = 1024
@@ -39,7 +40,7 @@ class HttpSettings:
 
     `is_open`: nobody is asked for a token; then requests that other web sites have browsers send
     are refused, and `hosts` are the names, beside localhost, that the server has. `root_path` is
-    the prefix that a proxy takes off before it passes a request on.
+    the prefix that a proxy takes off before it passes a request on. `dashboard`: people find one.
     """
 
     address: str = DEFAULT_HTTP_ADDRESS
@@ -47,6 +48,7 @@ class HttpSettings:
     is_open: bool = False
     hosts: tuple[str, ...] = ()
     root_path: str = ""
+    dashboard: bool = False
 
 
 class HttpDoor:
@@ -65,6 +67,7 @@ class HttpDoor:
         self._settings = settings or HttpSettings()
         self._health = Health(service.app)
         self._app: HttpApp | None = None
+        self._dashboard: Dashboard | None = None
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.port = 0
@@ -73,6 +76,10 @@ class HttpDoor:
         """Listen; returns the port. Raises ConfigError if address or TLS files cannot serve."""
         settings = self._settings
         context = None if settings.tls is None else listening_context(settings.tls)
+        if settings.dashboard:
+            self._dashboard = _dashboard(
+                self._service, self._authenticator, is_open=settings.is_open
+            )
         self._app = app = HttpApp(
             self._service,
             authenticator=self._authenticator,
@@ -80,6 +87,7 @@ class HttpDoor:
             health=self._health,
             is_open=settings.is_open,
             hosts=settings.hosts,
+            dashboard=self._dashboard,
         )
         config = _config(
             app,
@@ -101,6 +109,9 @@ class HttpDoor:
     async def drain(self) -> None:
         """Say that this server serves no more, for balancers to hear; calls are still answered."""
         self._health.draining = True
+        if self._dashboard is not None:
+            # Streams would hold it open for the whole of its grace.
+            await self._dashboard.live.close()
 
     async def stop(self, grace_seconds: float) -> None:
         """Take no more calls, give those under way *grace_seconds*, and end what is left."""
@@ -120,8 +131,17 @@ class HttpDoor:
         if not serving.done():
             serving.cancel()
         await asyncio.wait([serving], timeout=_LEAVE_WITHIN_SECONDS)
+        if self._dashboard is not None:
+            await self._dashboard.aclose()
         if self._app is not None:
             await self._app.underway.settle(within_seconds=_LEAVE_WITHIN_SECONDS)
+
+
+def _dashboard(service: Service, authenticator: Authenticator, *, is_open: bool) -> Dashboard:
+    # Only here: its templates need what a door without a dashboard does not.
+    from wherry.server.dashboard import Dashboard
+
+    return Dashboard(service, authenticator, is_open=is_open)
 
 
 class _Server(uvicorn.Server):

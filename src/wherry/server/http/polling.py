@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
 
@@ -15,6 +15,8 @@ from wherry.server.http.refusals import Gone
 # What a closed connection takes until it is known here: its end is read, it is closed on this side
 # too, who waits on it is woken, and who watches.
 _TURNS: Final = 5
+
+R = TypeVar("R")
 
 
 class Client:
@@ -40,6 +42,17 @@ class Client:
         """Watch no more."""
         self._watching.cancel()
         await asyncio.wait([self._watching])
+
+    async def unless_gone_first(self, waiting: asyncio.Task[R]) -> R:
+        """Return what *waiting* gives. Raises Gone if the client hangs up first; ends it then."""
+        try:
+            await asyncio.wait([waiting, self._watching], return_when=asyncio.FIRST_COMPLETED)
+            if not self.is_gone:
+                return waiting.result()
+            raise Gone
+        finally:
+            waiting.cancel()
+            await asyncio.wait([waiting])
 
     async def unless_gone(
         self,

@@ -1,0 +1,27 @@
+"""The pages of the dashboard and what can be done there, and the places of its navigation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from wherry.server.dashboard.pages import overview, queues, workers
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of the navigation; `key` goes there after a `g`. The icon is of icons.html."""
+
+    path: str
+    label: str
+    icon: str
+    key: str
+
+
+PLACES: Final = (
+    Place("", "Overview", "overview", "o"),
+    Place("queues", "Queues", "queues", "q"),
+    Place("workers", "Workers", "workers", "w"),
+)
+PAGES: Final = (*overview.PAGES, *queues.PAGES, *workers.PAGES)
+ACTIONS: Final = (*queues.ACTIONS, *workers.ACTIONS)

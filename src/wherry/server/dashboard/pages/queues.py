@@ -1,0 +1,131 @@
+"""Queues: what each holds, how long it waits, and pausing and resuming them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from wherry.domain.task import QueueDepth
+from wherry.errors import InvalidOption
+from wherry.server.caller import Right
+from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
+from wherry.server.dashboard.words import plural
+
+# As the doctor judges them.
+LATE_SECONDS, TOO_LATE_SECONDS = 300.0, 3600.0
+_REASON: Final = Field(
+    "reason", "Reason", hint="Kept in the audit, and shown to everybody while it lasts."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue as it is listed; `state` says how it fares: bad, warn, paused, busy or idle."""
+
+    depth: QueueDepth
+    state: str
+    state_text: str
+    total: int
+
+
+async def show_queues(visit: Visit) -> Shown:
+    """List the queues, those in trouble first."""
+    depths = await visit.read(visit.service.list_queues)
+    wanted = visit.query.get("q", "").strip().lower()
+    rows = [row_of(depth) for depth in depths if wanted in depth.queue.lower()]
+    order = ("bad", "warn", "paused", "busy", "idle")
+    rows.sort(key=lambda row: (order.index(row.state), row.depth.queue))
+    values = {
+        "rows": rows,
+        "known": len(depths),
+        "wanted": wanted,
+        "most": max((row.total for row in rows), default=0),
+    }
+    return Shown("queues.html", "Queues", values)
+
+
+def row_of(depth: QueueDepth) -> QueueRow:
+    """Judge a queue by what it holds."""
+    total = depth.ready + depth.delayed + depth.parked + depth.leased
+    late = depth.oldest_due_seconds or 0.0
+    if depth.paused_at is not None:
+        state, text = "paused", "Paused"
+    elif late >= TOO_LATE_SECONDS:
+        state, text = "bad", "Far behind"
+    elif late >= LATE_SECONDS:
+        state, text = "warn", "Behind"
+    elif depth.leased or depth.ready:
+        state, text = "busy", "Working" if depth.leased else "Waiting"
+    else:
+        state, text = "idle", "Quiet"
+    return QueueRow(depth, state, text, total)
+
+
+async def ask_pause(visit: Visit) -> Question:
+    """Ask before a queue is paused."""
+    depth = await _asked_queue(visit)
+    return Question(
+        title=f"Pause {depth.queue}?",
+        text="Nothing more is leased from it. What runs goes on, and what is enqueued waits.",
+        button="Pause queue",
+        back=visit.link("queues"),
+        facts=(
+            ("Ready", plural(depth.ready, "task")),
+            ("Running", plural(depth.leased, "task")),
+        ),
+        fields=(_REASON,),
+        kept=(("queue", depth.queue),),
+    )
+
+
+async def pause(visit: Visit) -> Went:
+    """Pause a queue."""
+    queue, reason = visit.form.get("queue", ""), visit.form.get("reason") or None
+    changed = await visit.service.pause_queue(visit.caller, queue=queue, reason=reason)
+    said = f"Queue {queue} is paused." if changed else f"Queue {queue} was paused already."
+    return Went(visit.link("queues"), said)
+
+
+async def ask_resume(visit: Visit) -> Question:
+    """Ask before a queue is resumed."""
+    depth = await _asked_queue(visit)
+    return Question(
+        title=f"Resume {depth.queue}?",
+        text="Workers lease from it again, the oldest of the highest priority first.",
+        button="Resume queue",
+        back=visit.link("queues"),
+        facts=(
+            ("Ready", plural(depth.ready, "task")),
+            ("Paused by", depth.paused_by or "somebody who did not say"),
+            ("Because", depth.pause_reason or "no reason given"),
+        ),
+        fields=(Field("reason", "Reason", hint="Kept in the audit."),),
+        kept=(("queue", depth.queue),),
+    )
+
+
+async def resume(visit: Visit) -> Went:
+    """Resume a queue."""
+    queue, reason = visit.form.get("queue", ""), visit.form.get("reason") or None
+    changed = await visit.service.resume_queue(visit.caller, queue=queue, reason=reason)
+    said = f"Queue {queue} is resumed." if changed else f"Queue {queue} was not paused."
+    return Went(visit.link("queues"), said)
+
+
+async def _asked_queue(visit: Visit) -> QueueDepth:
+    """Return the queue that the address names, also one that holds nothing."""
+    name = visit.query.get("queue", "")
+    if not name:
+        raise InvalidOption("queue", name, "name the queue in the address: ?queue=NAME")
+    visit.caller.require(Right.ADMIN, name)
+    depths = await visit.read(visit.service.list_queues)
+    return next(
+        (depth for depth in depths if depth.queue == name), QueueDepth(name, 0, 0, 0, 0, None)
+    )
+
+
+PAGES = (Page("queues", show_queues, nav="queues"),)
+ACTIONS = (
+    Action("pause", ask_pause, pause, nav="queues"),
+    Action("resume", ask_resume, resume, nav="queues"),
+)

@@ -1,0 +1,113 @@
+"""Answers that everybody who may ask the same shares: twenty viewers cost what one costs.
+
+An answer is kept for two seconds, or for twenty times as long as it took: so the dashboard never
+costs the database more than a twentieth of its time for one question, however large it is. Who
+asks meanwhile waits for the answer that is on its way. After a change by hand all is asked anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
+
+from wherry.server.caller import Caller
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+KEPT_SECONDS: Final = 2.0
+KEPT_FOR_ITS_COST: Final = 20
+LONGEST_KEPT_SECONDS: Final = 60.0
+MOST_KEPT: Final = 500
+
+
+@dataclass(slots=True)
+class _Answer:
+    """An answer, there or on its way, and until when it is good (on our clock)."""
+
+    future: asyncio.Future[Any]
+    until: float | None = None
+
+
+class Shared:
+    """The answers of one server, in one event loop."""
+
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[Hashable, _Answer] = OrderedDict()
+        self._asking: set[asyncio.Task[None]] = set()
+
+    async def read(
+        self,
+        caller: Caller,
+        verb: Callable[Concatenate[Caller, P], Awaitable[R]],
+        /,
+        *args: P.args,
+        **asked: P.kwargs,
+    ) -> R:
+        """Return what *verb* answers *caller*, asked now or not long ago.
+
+        Raises what the verb raises; a refusal is not kept.
+        """
+        key = _key(caller, verb, args, asked)
+        answer = self._kept.get(key)
+        if answer is None or (answer.until is not None and self._clock() >= answer.until):
+            answer = _Answer(asyncio.get_running_loop().create_future())
+            self._kept[key] = answer
+            self._kept.move_to_end(key)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+            asking = asyncio.create_task(self._ask(key, answer, verb(caller, *args, **asked)))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+        # Whoever leaves takes the answer from nobody.
+        return cast("R", await asyncio.shield(answer.future))
+
+    def forget(self) -> None:
+        """Ask anew from now on, as after a change; who waits already is answered as asked."""
+        self._kept.clear()
+
+    async def aclose(self) -> None:
+        """Stop asking."""
+        for asking in self._asking:
+            asking.cancel()
+        if self._asking:
+            await asyncio.wait(self._asking)
+
+    async def _ask(self, key: Hashable, answer: _Answer, asking: Awaitable[Any]) -> None:
+        began_at = self._clock()
+        try:
+            found = await asking
+        except BaseException as error:
+            if self._kept.get(key) is answer:
+                del self._kept[key]
+            if isinstance(error, asyncio.CancelledError):
+                answer.future.cancel()
+                raise
+            answer.future.set_exception(error)
+            # Nobody may be left to take it.
+            answer.future.exception()
+            return
+        now = self._clock()
+        kept = max(KEPT_SECONDS, (now - began_at) * KEPT_FOR_ITS_COST)
+        answer.until = now + min(kept, LONGEST_KEPT_SECONDS)
+        answer.future.set_result(found)
+
+
+def _key(
+    caller: Caller, verb: Callable[..., Any], args: tuple[Any, ...], asked: dict[str, Any]
+) -> Hashable:
+    """Return what two askers must have in common to share an answer: rights, and what they ask."""
+    named = tuple((name, _frozen(asked[name])) for name in sorted(asked))
+    positional = tuple(_frozen(value) for value in args)
+    return (caller.rights, caller.queues, verb.__qualname__, positional, named)
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(one) for one in cast("list[Any]", value))
+    return cast("Hashable", value)

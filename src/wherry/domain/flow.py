@@ -135,6 +135,33 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
+class LinePoint:
+    """How many came (anew, or again by hand) from `at` on, how many succeeded, and ended badly."""
+
+    at: datetime
+    came: int
+    succeeded: int
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What happened to a queue's or a type's tasks; `wait` and `run` are of the whole time."""
+
+    points: tuple[LinePoint, ...]
+    wait: Histogram
+    run: Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The line of each queue or type that something happened to; else as Flow."""
+
+    lines: Mapping[str, Line]
+    width_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class StateCount:
     """How many tasks of a queue and type are in which state; the sum of all is all there are.
 

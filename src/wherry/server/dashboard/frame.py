@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import wherry
 from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Shown, Visit
 from wherry.server.dashboard.assets import assets
-from wherry.server.dashboard.pages import PLACES
+from wherry.server.dashboard.pages import PAGES, PLACES
 from wherry.server.dashboard.ranges import RANGES
 from wherry.server.dashboard.render import render
 
@@ -59,9 +60,20 @@ def framed(
         "form_word": form_word,
         "assets": {name: f"static/{asset.name}" for name, asset in assets().items()},
         "now": datetime.now(UTC),
+        "has_page": _has_page,
+        "listing": None if visit is None else partial(_listing, visit),
         "version": wherry.__version__,
     }
     return render(shown.template, values | dict(shown.values)).encode()
+
+
+def _has_page(path: str) -> bool:
+    return any(page.path == path for page in PAGES)
+
+
+def _listing(visit: Visit, **asked: str) -> str | None:
+    """Return the address of a list of tasks, where there is such a page."""
+    return visit.link("tasks", **asked) if _has_page("tasks") else None
 
 
 def _here(visit: Visit, nav: str | None) -> Here:

@@ -11,6 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from wherry.server.dashboard import words
+from wherry.server.dashboard.charts import clock
+from wherry.server.dashboard.pictures import came, per_minute
 
 _FILTERS: Final = (
     *(words.number, words.short, words.rate, words.span, words.size, words.share),
@@ -32,7 +34,7 @@ def environment() -> Environment:
     # Jinja's own types say nothing of what is in these.
     filters = {word.__name__: word for word in _FILTERS}
     made.filters.update(filters)  # pyright: ignore[reportUnknownMemberType]
-    made.globals.update(when=when, exact=exact)  # pyright: ignore[reportUnknownMemberType]
+    made.globals.update(_GLOBALS)  # pyright: ignore[reportUnknownMemberType]
     return made
 
 
@@ -58,3 +60,13 @@ def exact(value: float | None) -> Markup:
     if shown == words.number(value):
         return Markup("{}").format(shown)
     return Markup('<span title="{}">{}</span>').format(words.number(value), shown)
+
+
+_GLOBALS: Final[dict[str, Any]] = {
+    "when": when,
+    "exact": exact,
+    "iso": words.iso,
+    "clock": clock,
+    "came": came,
+    "per_minute": per_minute,
+}

@@ -12,7 +12,8 @@ from wherry.server.service.looking import Looking
 from wherry.server.service.managing import Managing
 from wherry.server.service.reading import Reading
 from wherry.server.service.reporting import Reporting
+from wherry.server.service.watching import Watching
 
 
-class Service(Enqueuing, Leasing, Reporting, Reading, Looking, Managing):
+class Service(Enqueuing, Leasing, Reporting, Reading, Looking, Watching, Managing):
     """What both doors call."""

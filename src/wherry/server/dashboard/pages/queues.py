@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
+from wherry.domain.flow import Line, Lines, StateCount, States
+from wherry.domain.options import check_name
 from wherry.domain.task import QueueDepth
 from wherry.errors import InvalidOption
 from wherry.server.caller import Right
+from wherry.server.dashboard import pictures
 from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
 from wherry.server.dashboard.words import plural
 
 # As the doctor judges them.
 LATE_SECONDS, TOO_LATE_SECONDS = 300.0, 3600.0
+LINES_FOR: Final = timedelta(hours=1)
+LINE_POINTS: Final = 60
 _REASON: Final = Field(
     "reason", "Reason", hint="Kept in the audit, and shown to everybody while it lasts."
 )
@@ -30,18 +38,80 @@ class QueueRow:
 
 async def show_queues(visit: Visit) -> Shown:
     """List the queues, those in trouble first."""
-    depths = await visit.read(visit.service.list_queues)
+    depths, lines = await asyncio.gather(
+        visit.read(visit.service.list_queues),
+        visit.read(visit.service.read_lines, length=LINES_FOR, points=LINE_POINTS),
+    )
     wanted = visit.query.get("q", "").strip().lower()
-    rows = [row_of(depth) for depth in depths if wanted in depth.queue.lower()]
-    order = ("bad", "warn", "paused", "busy", "idle")
-    rows.sort(key=lambda row: (order.index(row.state), row.depth.queue))
+    rows = rows_of([depth for depth in depths if wanted in depth.queue.lower()])
     values = {
+        "lines": lines.lines,
         "rows": rows,
         "known": len(depths),
         "wanted": wanted,
         "most": max((row.total for row in rows), default=0),
     }
     return Shown("queues.html", "Queues", values)
+
+
+async def show_queue(visit: Visit) -> Shown:
+    """Show one queue: what it holds, its flow, its types, and who serves it."""
+    name = check_name(visit.query.get("name", ""), option="name")
+    visit.caller.require(Right.READ, name)
+    service = visit.service
+    depths, workers, states, flow, types = await asyncio.gather(
+        visit.read(service.list_queues),
+        visit.read(service.list_workers),
+        visit.read(service.count_states, queue=name),
+        visit.read(
+            service.read_flow,
+            length=visit.range.length,
+            points=pictures.points_of(visit.range),
+            queue=name,
+        ),
+        visit.read(
+            service.read_lines, length=LINES_FOR, points=LINE_POINTS, by_type=True, queue=name
+        ),
+    )
+    depth = next((each for each in depths if each.queue == name), None)
+    serving = [each for each in workers if each.queues is None or name in each.queues]
+    marks = pictures.deploys(serving, since=flow.points[0].at)
+    values = {
+        "name": name,
+        "row": row_of(depth or QueueDepth(name, 0, 0, 0, 0, None)),
+        "states": states,
+        "types": _types(states, types),
+        "workers": serving,
+        "charts": (
+            pictures.throughput(flow, marks),
+            pictures.waiting(flow, marks),
+            pictures.running(flow, marks),
+            pictures.retries(flow, marks),
+        ),
+        "length": visit.range.length,
+    }
+    return Shown("queue.html", name, values)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRow:
+    """A type of a queue: how many there are, and its last hour."""
+
+    name: str
+    count: StateCount
+    line: Line | None
+
+
+def _types(states: States, lines: Lines) -> list[TypeRow]:
+    rows = [TypeRow(count.type, count, lines.lines.get(count.type)) for count in states.counts]
+    return sorted(rows, key=lambda row: (-row.count.ready, row.name))
+
+
+def rows_of(depths: Sequence[QueueDepth]) -> list[QueueRow]:
+    """Judge queues, and put those in trouble first."""
+    order = ("bad", "warn", "paused", "busy", "idle")
+    rows = [row_of(depth) for depth in depths]
+    return sorted(rows, key=lambda row: (order.index(row.state), row.depth.queue))
 
 
 def row_of(depth: QueueDepth) -> QueueRow:
@@ -68,7 +138,7 @@ async def ask_pause(visit: Visit) -> Question:
         title=f"Pause {depth.queue}?",
         text="Nothing more is leased from it. What runs goes on, and what is enqueued waits.",
         button="Pause queue",
-        back=visit.link("queues"),
+        back=visit.link("queue", name=depth.queue),
         facts=(
             ("Ready", plural(depth.ready, "task")),
             ("Running", plural(depth.leased, "task")),
@@ -83,7 +153,7 @@ async def pause(visit: Visit) -> Went:
     queue, reason = visit.form.get("queue", ""), visit.form.get("reason") or None
     changed = await visit.service.pause_queue(visit.caller, queue=queue, reason=reason)
     said = f"Queue {queue} is paused." if changed else f"Queue {queue} was paused already."
-    return Went(visit.link("queues"), said)
+    return Went(visit.link("queue", name=queue), said)
 
 
 async def ask_resume(visit: Visit) -> Question:
@@ -93,7 +163,7 @@ async def ask_resume(visit: Visit) -> Question:
         title=f"Resume {depth.queue}?",
         text="Workers lease from it again, the oldest of the highest priority first.",
         button="Resume queue",
-        back=visit.link("queues"),
+        back=visit.link("queue", name=depth.queue),
         facts=(
             ("Ready", plural(depth.ready, "task")),
             ("Paused by", depth.paused_by or "somebody who did not say"),
@@ -109,7 +179,7 @@ async def resume(visit: Visit) -> Went:
     queue, reason = visit.form.get("queue", ""), visit.form.get("reason") or None
     changed = await visit.service.resume_queue(visit.caller, queue=queue, reason=reason)
     said = f"Queue {queue} is resumed." if changed else f"Queue {queue} was not paused."
-    return Went(visit.link("queues"), said)
+    return Went(visit.link("queue", name=queue), said)
 
 
 async def _asked_queue(visit: Visit) -> QueueDepth:
@@ -124,7 +194,10 @@ async def _asked_queue(visit: Visit) -> QueueDepth:
     )
 
 
-PAGES = (Page("queues", show_queues, nav="queues"),)
+PAGES = (
+    Page("queues", show_queues, nav="queues"),
+    Page("queue", show_queue, nav="queues"),
+)
 ACTIONS = (
     Action("pause", ask_pause, pause, nav="queues"),
     Action("resume", ask_resume, resume, nav="queues"),

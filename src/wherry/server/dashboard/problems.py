@@ -1,0 +1,182 @@
+"""What is wrong, the worst first: from what queues and workers say now, and from the doctor.
+
+What can be seen from the lists that the page has anyway is judged here, by the doctor's own rules,
+and is true to two seconds; the rest is what the doctor said on his last round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from wherry.doctor.finding import Judgment, Verdict
+from wherry.doctor.work import judge_lateness, judge_pauses, judge_workers
+from wherry.domain.flow import Lines
+from wherry.domain.task import QueueDepth
+from wherry.domain.worker import WorkerSeen
+from wherry.server.dashboard.rounds import Round
+from wherry.server.dashboard.words import number, rate, span
+
+# What of the doctor's checks is judged here, from fresher numbers.
+_JUDGED_HERE: Final = frozenset({"workers", "due tasks", "paused queues"})
+# Where a finding of the doctor leads; all others lead to the database.
+_LEADS: Final = {"dead tasks": "dead", "leases": "workers", "delayed tasks": "workers"}
+_KINDS: Final = {Verdict.PROBLEM: "bad", Verdict.WARNING: "warn", Verdict.UNKNOWN: "unknown"}
+# A queue grows if this many more came than went in the last minutes, and that is a tenth of all.
+_GROWN_TASKS: Final = 60
+_GROWN_SHARE: Final = 0.1
+_GROWN_MINUTES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is wrong: `kind` is bad, warn or unknown; `page` and `asked` lead there."""
+
+    kind: str
+    name: str
+    seen: str
+    advice: str
+    page: str
+    asked: tuple[tuple[str, str], ...] = ()
+    where: str = "Look"
+
+    @property
+    def weight(self) -> int:
+        """The worst first."""
+        return ("bad", "warn", "unknown").index(self.kind)
+
+
+def troubles(
+    *,
+    queues: Sequence[QueueDepth],
+    workers: Sequence[WorkerSeen],
+    lines: Lines,
+    round: Round | None,
+    now: datetime,
+    pages: frozenset[str],
+) -> list[Trouble]:
+    """Return what is wrong. A trouble leads to a page of *pages*, or else to its list."""
+    found = [*_of_queues(queues, now), *_of_workers(workers, queues)]
+    found += _growing(lines, {queue.queue: queue for queue in queues})
+    found += _of_round(round, pages)
+    return sorted(found, key=lambda trouble: trouble.weight)
+
+
+def _of_queues(queues: Iterable[QueueDepth], now: datetime) -> Iterable[Trouble]:
+    late = sorted(
+        (queue for queue in queues if queue.oldest_due_seconds is not None),
+        key=lambda queue: -(queue.oldest_due_seconds or 0),
+    )
+    for queue in late:
+        if queue.paused_at is not None:
+            continue
+        verdict, _, _ = judge_lateness([(queue.queue, 0, queue.oldest_due_seconds)])
+        if verdict is Verdict.OK:
+            break
+        waited = span(queue.oldest_due_seconds)
+        yield Trouble(
+            _KINDS[verdict],
+            f"{queue.queue} is behind",
+            f"The oldest due task has waited for {waited}; {number(queue.ready)} are ready and"
+            f" {number(queue.leased)} run.",
+            "Give the queue more workers or slots, or see why its tasks take long.",
+            "queue",
+            (("name", queue.queue),),
+            "Open queue",
+        )
+    for queue in queues:
+        if queue.paused_at is None or not queue.ready:
+            continue
+        judged = judge_pauses(
+            [(queue.queue, queue.ready, (now - queue.paused_at).total_seconds(), None, None)]
+        )
+        by = f" by {queue.paused_by}" if queue.paused_by else ""
+        why = f": {queue.pause_reason}" if queue.pause_reason else "."
+        yield Trouble(
+            _KINDS[judged.verdict],
+            f"{queue.queue} is paused",
+            f"{number(queue.ready)} tasks wait there since"
+            f" {span((now - queue.paused_at).total_seconds())}{by}{why}",
+            "If that is over, resume it.",
+            "queue",
+            (("name", queue.queue),),
+            "Open queue",
+        )
+
+
+def _of_workers(workers: Sequence[WorkerSeen], queues: Sequence[QueueDepth]) -> Iterable[Trouble]:
+    ready = [queue.queue for queue in queues if queue.ready and queue.paused_at is None]
+    judged: Judgment = judge_workers(workers, ready)
+    if judged.verdict is Verdict.OK:
+        return
+    name = "Nobody serves a queue" if judged.verdict is Verdict.PROBLEM else "Workers are gone"
+    yield Trouble(
+        _KINDS[judged.verdict],
+        name,
+        _sentence(judged.seen),
+        _sentence(judged.advice or ""),
+        "workers",
+        (),
+        "See workers",
+    )
+
+
+def _growing(lines: Lines, queues: dict[str, QueueDepth]) -> Iterable[Trouble]:
+    minutes = max(1, round(_GROWN_MINUTES * 60 / lines.width_seconds))
+    for name, line in sorted(lines.lines.items()):
+        depth = queues.get(name)
+        if depth is None or depth.paused_at is not None or not depth.ready:
+            continue
+        # The newest point is not over yet.
+        points = line.points[-minutes - 1 : -1]
+        came = sum(point.came for point in points)
+        went = sum(point.succeeded + point.bad for point in points)
+        grown = came - went
+        if grown < max(_GROWN_TASKS, came * _GROWN_SHARE) or depth.ready < grown * _GROWN_SHARE:
+            continue
+        seconds = len(points) * lines.width_seconds
+        yield Trouble(
+            "warn",
+            f"{name} is growing",
+            f"In the last {span(seconds)} {rate(came / seconds)} came and {rate(went / seconds)}"
+            f" ended; {number(depth.ready)} are ready.",
+            "More slots help if its workers are busy; if they are not, see what fails there.",
+            "queue",
+            (("name", name),),
+            "Open queue",
+        )
+
+
+def _of_round(round: Round | None, pages: frozenset[str]) -> Iterable[Trouble]:
+    if round is None:
+        return
+    if round.diagnosis is None:
+        yield Trouble(
+            "unknown",
+            "The doctor could not look",
+            _sentence(round.trouble or ""),
+            "What is said here may not be all.",
+            "",
+        )
+        return
+    for finding in round.diagnosis.worst_first():
+        kind = _KINDS.get(finding.verdict)
+        # What one could not look at is for the page of the database, not for three in the morning.
+        if kind is None or kind == "unknown" or finding.check in _JUDGED_HERE:
+            continue
+        page = _LEADS.get(finding.check, "database")
+        yield Trouble(
+            kind,
+            finding.check[:1].upper() + finding.check[1:],
+            _sentence(finding.seen),
+            _sentence(finding.advice or ""),
+            page if page in pages else "",
+        )
+
+
+def _sentence(text: str) -> str:
+    """Return a line of the doctor's as a sentence."""
+    whole = text[:1].upper() + text[1:]
+    return whole if not whole or whole[-1] in ".!?" else f"{whole}."

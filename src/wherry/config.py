@@ -78,6 +78,8 @@ class ServerSettings:
     http_hosts: tuple[str, ...] = ()
     # Whether people find a dashboard at the HTTP door.
     dashboard: bool = True
+    # What of payloads, results and headers it does not show (server/dashboard/hiding.py).
+    redact: tuple[str, ...] = ()
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_client_ca: Path | None = None

@@ -59,6 +59,12 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="With --no-auth: answer HTTP for this host too, beside localhost; repeatable.",
 )
 @click.option("--no-dashboard", is_flag=True, help="Serve no dashboard at the HTTP address.")
+@click.option(
+    "--redact",
+    metavar="PATH",
+    multiple=True,
+    help="Show this nowhere on the dashboard, such as payload.password; repeatable.",
+)
 @click.option("--tls-cert", metavar="FILE", type=_PEM, help="Certificate chain, as PEM.")
 @click.option("--tls-key", metavar="FILE", type=_PEM, help="The certificate's key, as PEM.")
 @click.option(
@@ -89,6 +95,7 @@ def server(
     auth: bool | None,
     http_hosts: tuple[str, ...],
     no_dashboard: bool,
+    redact: tuple[str, ...],
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
@@ -120,6 +127,7 @@ def server(
         auth=auth,
         http_hosts=http_hosts,
         dashboard=not no_dashboard,
+        redact=redact,
         tls_cert=tls_cert,
         tls_key=tls_key,
         tls_client_ca=tls_client_ca,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, c
 from urllib.parse import urlencode
 
 from wherry.server.caller import Caller, Right
+from wherry.server.dashboard.hiding import Rules, shown_json
 from wherry.server.dashboard.ranges import DEFAULT_RANGE, Range, range_of
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Visit:
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     form: Mapping[str, str] = field(default_factory=dict[str, str])
     lists: Mapping[str, list[str]] = field(default_factory=dict[str, list[str]])
+    rules: Rules = field(default_factory=Rules)
     is_open: bool = False
 
     async def read(
@@ -56,6 +58,13 @@ class Visit:
     def may(self, right: Right, queue: str | None = None) -> bool:
         """Say whether the visitor has a right on a queue, or (None) on all."""
         return self.caller.may(right, queue)
+
+    def json(self, text: str, *, of: str) -> str:
+        """Return stored JSON for a page, without what is not to be shown.
+
+        *of*: payload, result or headers.
+        """
+        return shown_json(text, of=of, rules=self.rules)
 
     @property
     def range(self) -> Range:

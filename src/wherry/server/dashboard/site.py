@@ -30,6 +30,7 @@ from wherry.server.dashboard.asking import (
 )
 from wherry.server.dashboard.assets import FOR_EVER, asset_at
 from wherry.server.dashboard.frame import framed
+from wherry.server.dashboard.hiding import Rules
 from wherry.server.dashboard.live import Live
 from wherry.server.dashboard.pages import ACTIONS, PAGES
 from wherry.server.dashboard.rounds import Rounds
@@ -58,10 +59,11 @@ class Dashboard:
     """The ASGI application below /dashboard, of one server and in one event loop."""
 
     def __init__(self, service: Service, authenticator: Authenticator, *, is_open: bool) -> None:
-        """*is_open*: nobody is asked for a token."""
+        """*is_open*: nobody is asked for a token. Raises ConfigError for a rule that is none."""
         self._service = service
         self._authenticator = authenticator
         self._is_open = is_open
+        self._rules = Rules.of(service.settings.redact)
         self._shared = Shared()
         self._rounds = Rounds(service.app)
         self.live = Live(service, authenticator, self._shared)
@@ -102,6 +104,7 @@ class Dashboard:
             service=self._service,
             shared=self._shared,
             rounds=self._rounds,
+            rules=self._rules,
             is_open=self._is_open,
             **asked,
         )

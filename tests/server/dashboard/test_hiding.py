@@ -62,9 +62,8 @@ def test_a_rule_hides_what_stands_at_its_path(rule: str, hides: set[str]) -> Non
 
     text = shown(json.dumps(stored), rule)
 
-    hidden = {value for value in ("1-password", "2-number", "3-holder", "4-secret")} - {
-        value for value in ("1-password", "2-number", "3-holder", "4-secret") if value in text
-    }
+    values = ("1-password", "2-number", "3-holder", "4-secret")
+    hidden = {value for value in values if value not in text}
     expected = {
         "password": {"1-password"},
         "card": {"2-number", "3-holder"},

@@ -262,7 +262,8 @@ def test_what_a_worker_can_be_told_is_the_same_here_and_in_python() -> None:
     del parameters["self"]
     given = {param.name: param for param in main.commands["worker"].params}
 
-    # What `wherry up` runs in the same loop is none of the worker's business.
+    # What `wherry up` runs in the same loop is none of the worker's business. Metrics are read off
+    # the App, in Python.
     assert {field.name for field in fields(Run)} - {"beside"} == set(parameters)
     assert set(parameters) - set(given) == {"listen"}
     assert "no_listen" in given

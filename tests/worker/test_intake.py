@@ -236,7 +236,7 @@ async def test_a_stop_gives_back_what_no_slot_has_taken() -> None:
         app, in_turn([make_lease(n) for n in range(10)], []), concurrency=2
     )
     running = asyncio.create_task(worker.run())
-    await await_for(lambda: len(worker._runner.running) == 2)
+    await await_for(lambda: len(worker.runner.running) == 2)
     worker.stop()
     await await_for(lambda: transport.of(GiveBackTasks))
     may_end.set()

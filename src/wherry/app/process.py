@@ -13,6 +13,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
@@ -38,10 +39,14 @@ from wherry.dsn import check_text, is_server, read_dsn, read_server
 from wherry.errors import ConfigError, DSNMissing, MigrationError
 from wherry.migrations import migrate
 from wherry.tasks.task import AMBIENT
+from wherry.telemetry.meters import Meters
+from wherry.telemetry.readings import steadily
 from wherry.transport import pool, pool_blocking
 from wherry.transport.base import Transport
 from wherry.transport.grpc import needed
 from wherry.transport.on_caller import async_caller, blocking_caller
+from wherry.transport.timed import timing
+from wherry.transport.use import PoolUse
 from wherry.wire.lease_token import read_lease_token
 
 R = TypeVar("R")
@@ -98,6 +103,8 @@ class Process:
         # Who uses this App by hand, such as an operator at a command line: then what they change of
         # others' leaves rows in the audit. What programs do with their own tasks leaves none.
         self.actor: Actor | None = None
+        # Whoever wants to read metrics gives it some, before a worker or a server begins.
+        self.meters: Meters | None = None
         self._given_dsn = dsn
         self._real_dsn: str | None = None
         self._embedded: embedded.Embedded | None = None
@@ -188,7 +195,8 @@ class Process:
             command = self._with_own_lease(command)
             return blocking_caller(tx, call=call).run(command, schema=self.schema)
         refuse_in_loop(call)
-        return self._blocking_pool().call(command)
+        with nullcontext() if self.meters is None else timing(command, self.meters):
+            return self._blocking_pool().call(command)
 
     async def acarry(self, command: Command[R], *, tx: Any = None, call: str = "call") -> R:
         """Answer a command: on the caller's connection, or on this loop's pool."""
@@ -197,7 +205,17 @@ class Process:
             command = self._with_own_lease(command)
             return await async_caller(tx, call=call).arun(command, schema=self.schema)
         transport = await self._async_pool()
-        return await transport.call(command)
+        if self.meters is None:
+            return await transport.call(command)
+        with timing(command, self.meters):
+            return await transport.call(command)
+
+    @property
+    def pool_use(self) -> list[PoolUse]:
+        """Return how the pools of connections are used now, in whichever loop they are."""
+        made = [self._pool, *steadily(lambda: list(self._pools.values()))]
+        kinds = (pool.PoolTransport, pool_blocking.PoolTransport)
+        return [each.use() for each in made if isinstance(each, kinds)]
 
     def close(self) -> None:
         """Close this process's blocking pool and let go of an embedded server."""

@@ -10,51 +10,33 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import uuid
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, nullcontext, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, nullcontext
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from wherry.app.app import App
 from wherry.app.asked import asked_lease_seconds, asked_queues
-from wherry.commands.remote import GetServer
-from wherry.commands.workers import EVERY_QUEUE, BeatWorker, LeaveWorker
+from wherry.app.composed import Plan, compose_local, compose_remote
+from wherry.commands.workers import LeaveWorker
 from wherry.config import WorkerSettings
-from wherry.doctor.guard import require_fit
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.options import check_flag, check_integer, check_name
-from wherry.domain.worker import Directive
 from wherry.dsn import is_server, read_server
 from wherry.errors import (
     ConfigError,
     InvalidOption,
-    PermissionDenied,
-    Unavailable,
     WherryError,
 )
-from wherry.maintenance.service import Maintenance
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
-from wherry.transport.bounded import ANSWER_SECONDS
-from wherry.transport.connect import BRIEF, BRIEF_SECONDS, NO_WAIT
 from wherry.transport.faults import without_rows
-from wherry.transport.grpc import needed
-from wherry.transport.listen import Listener
-from wherry.transport.session import SessionTransport
-from wherry.transport.session_blocking import SessionTransport as BlockingSession
-from wherry.worker.keeper import Beats, Keeper
-from wherry.worker.remote import RemoteSource
 from wherry.worker.signals import handled
-from wherry.worker.source import LocalSource, Source
 from wherry.worker.summary import Summary
-from wherry.worker.wakeups import Wakeups
 from wherry.worker.worker import Worker
 
 log = logger("wherry.worker")
 
-_BLOCKED_AFTER_SECONDS = 1.0
 _LEAVE_WITHIN_SECONDS = 1.0
 
 
@@ -107,9 +89,9 @@ async def run_worker(
     if name is None:
         name = f"{socket.gethostname()}-{os.getpid()}"
     check_name(name, option="name")
-    plan = _Plan(app, dsn, name, served, settings, until_empty)
+    plan = Plan(app, dsn, name, served, settings, until_empty)
     async with AsyncExitStack() as stack:
-        compose = _remote if is_server(dsn) else _local
+        compose = compose_remote if is_server(dsn) else compose_local
         parts = await compose(plan, stack)
         services = [asyncio.create_task(run(), name=of) for of, run in parts.services.items()]
         parts.keeper.start()
@@ -128,7 +110,8 @@ async def run_worker(
                     len(app.registry),
                     f", through {read_server(dsn)}" if is_server(dsn) else "",
                 )
-                return await _drained(parts.worker, services)
+                with nullcontext() if app.meters is None else app.meters.asking(parts.readings):
+                    return await _drained(parts.worker, services)
         finally:
             parts.keeper.stop()
             for service in services:
@@ -137,222 +120,6 @@ async def run_worker(
                 await asyncio.wait(services, timeout=_LEAVE_WITHIN_SECONDS)
             await _say_goodbye(parts.transport, parts.goodbye)
             await asyncio.to_thread(lambda: parts.keeper.join(timeout=_LEAVE_WITHIN_SECONDS))
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What a worker is made from."""
-
-    app: App
-    dsn: str
-    name: str
-    queues: tuple[str, ...] | None
-    settings: WorkerSettings
-    until_empty: bool
-
-    @property
-    def lease_seconds(self) -> float:
-        return self.settings.lease_for.total_seconds()
-
-    def beat(self, instance: str) -> BeatWorker:
-        """Return what is said of it at each beat."""
-        return BeatWorker(
-            instance=instance,
-            name=self.name,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            queues=self.queues,
-            types=self.app.registry.names,
-        )
-
-    def worker(
-        self, source: Source, reporting: Transport, *, reporting_too: Transport | None = None
-    ) -> Worker:
-        """Return the worker itself; *reporting_too* is used where reports pile up."""
-        return Worker(
-            self.app,
-            self.app.registry,
-            source=source,
-            reporting=reporting,
-            reporting_too=reporting_too,
-            name=self.name,
-            settings=self.settings,
-            until_empty=self.until_empty,
-        )
-
-    def keeper(self, transport: Beats, worker: Worker, me: BeatWorker) -> Keeper:
-        """Return what keeps its leases alive."""
-        return Keeper(
-            transport,
-            worker.held,
-            me=me,
-            lease_seconds=self.lease_seconds,
-            blocked_after=_BLOCKED_AFTER_SECONDS,
-            call_soon=asyncio.get_running_loop().call_soon_threadsafe,
-            tell=worker.news,
-        )
-
-    @property
-    def beat_answer_seconds(self) -> float:
-        # A beat that comes later than this comes too late for some lease.
-        return max(2.0, self.lease_seconds / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """A worker with all that it needs; *goodbye* goes over *transport* at its end."""
-
-    worker: Worker
-    keeper: Keeper
-    transport: Transport
-    goodbye: LeaveWorker
-    services: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
-
-
-async def _local(plan: _Plan, stack: AsyncExitStack) -> _Parts:
-    """Compose a worker on the database itself."""
-    app, dsn, settings = plan.app, plan.dsn, plan.settings
-    allow_unsafe = settings.allow_unsafe_database
-    await asyncio.to_thread(lambda: require_fit(dsn, schema=app.schema, allow_unsafe=allow_unsafe))
-    me = plan.beat(str(uuid.uuid4()))
-
-    def session(
-        purpose: str,
-        options: dict[str, str] | None = None,
-        answer_seconds: float = ANSWER_SECONDS,
-    ) -> SessionTransport:
-        transport = SessionTransport(
-            dsn,
-            schema=app.schema,
-            name=f"wherry {purpose} {plan.name}",
-            settings=app.settings,
-            options=options,
-            answer_seconds=answer_seconds,
-        )
-        stack.push_async_callback(transport.close)
-        return transport
-
-    def heard(queue: str) -> None:
-        wakeups.heard(queue)
-        maintenance.nudge()
-
-    maintaining = session("maintenance")
-    listener = Listener(
-        dsn,
-        schema=app.schema,
-        name=f"wherry listener {plan.name}",
-        settings=app.settings,
-        heard=heard,
-    )
-    wakeups = Wakeups(
-        leasing := session("leasing", BRIEF | NO_WAIT, BRIEF_SECONDS),
-        instance=me.instance,
-        queues=(EVERY_QUEUE,) if plan.queues is None else plan.queues,
-        poll_seconds=settings.poll_every.total_seconds(),
-        poll_seconds_listening=settings.poll_every_when_listening.total_seconds(),
-        is_listening=lambda: listener.alive,
-    )
-    source = LocalSource(
-        leasing,
-        wakeups,
-        worker=plan.name,
-        queues=plan.queues,
-        types=app.registry.names,
-        lease_seconds=plan.lease_seconds,
-    )
-    maintenance = Maintenance(
-        maintaining,
-        look_seconds=lambda: (
-            settings.look_every if listener.alive else min(settings.look_every, settings.poll_every)
-        ).total_seconds(),
-        queues=plan.queues,
-        found_work=wakeups.wake,
-    )
-    beating = BlockingSession(
-        dsn,
-        schema=app.schema,
-        name=f"wherry heartbeat {plan.name}",
-        settings=app.settings,
-        options=BRIEF | NO_WAIT,
-        answer_seconds=plan.beat_answer_seconds,
-    )
-    worker = plan.worker(
-        source,
-        session("reporting", BRIEF, BRIEF_SECONDS),
-        # Connects only where one does not keep up.
-        reporting_too=session("reporting too", BRIEF, BRIEF_SECONDS),
-    )
-    try:
-        # Known before the first look for parked tasks: some may have waited for these types.
-        worker.direct(await maintaining.call(me))
-    except Unavailable as error:
-        log.warning("the database is out of reach at the start: %s", error)
-    return _Parts(
-        worker,
-        plan.keeper(beating, worker, me),
-        maintaining,
-        LeaveWorker(me.instance),
-        {"maintenance": maintenance.run} | ({"listener": listener.run} if settings.listen else {}),
-    )
-
-
-async def _remote(plan: _Plan, stack: AsyncExitStack) -> _Parts:
-    """Compose a worker on a server, which listens for it and does the maintenance."""
-    with needed():
-        from wherry.transport.grpc.client import GrpcTransport
-        from wherry.transport.grpc.client_blocking import GrpcTransport as BlockingGrpc
-    address = read_server(plan.dsn)
-    loop = asyncio.get_running_loop()
-    me = plan.beat(str(uuid.uuid4()))
-
-    def heard(directive: Directive) -> None:
-        # Soon: it may end the very poll that told of it, and with it what came along.
-        loop.call_soon(worker.direct, directive)
-
-    def heard_in_thread(directive: Directive) -> None:
-        with suppress(RuntimeError):
-            # The loop may be closed.
-            loop.call_soon_threadsafe(worker.direct, directive)
-
-    # One channel for leasing and reporting, of which neither can hold up the other, and one for
-    # the keeper's thread.
-    transport = GrpcTransport(
-        address,
-        answer_seconds=BRIEF_SECONDS,
-        worker=plan.name,
-        instance=me.instance,
-        heard=heard,
-    )
-    stack.push_async_callback(transport.close)
-    source = RemoteSource(
-        transport,
-        worker=plan.name,
-        instance=me.instance,
-        queues=plan.queues,
-        types=plan.app.registry.names,
-        lease_seconds=plan.lease_seconds,
-    )
-    worker = plan.worker(source, transport)
-    try:
-        version = await transport.call(GetServer())
-        await transport.call(me)
-        log.debug("the server is of version %s", version)
-    except Unavailable as error:
-        log.warning("the server is out of reach at the start: %s", error)
-    except PermissionDenied as error:
-        # A heartbeat is of no queue, so the server cannot name any.
-        queues = ", ".join(["*"] if plan.queues is None else plan.queues)
-        raise PermissionDenied(f"{error}; this worker is for the queues {queues}") from error
-    beating = BlockingGrpc(
-        address,
-        answer_seconds=plan.beat_answer_seconds,
-        worker=plan.name,
-        instance=me.instance,
-        heard=heard_in_thread,
-    )
-    return _Parts(
-        worker, plan.keeper(beating, worker, me), transport, LeaveWorker(me.instance), services={}
-    )
 
 
 async def _drained(worker: Worker, services: list[asyncio.Task[None]]) -> Summary:

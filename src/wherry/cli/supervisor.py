@@ -19,6 +19,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Literal
 
+from wherry.cli.metrics import Told
 from wherry.cli.running import Run
 from wherry.telemetry.loggers import logger
 
@@ -66,12 +67,15 @@ class Supervisor:
         *,
         processes: int,
         environment: Mapping[str, str],
+        told: Told | None = None,
     ) -> None:
+        """*told* hears the numbers of the workers, if anybody wants to know them."""
         self._arguments = tuple(arguments)
         self._processes = processes
         self._environment = os.environ | dict(environment)
         self._name = wanted.name
         self._until_empty = wanted.until_empty
+        self._told = told
         self._grace_seconds = wanted.shutdown_timeout.total_seconds() + _MERCY_SECONDS
         self._stopping = asyncio.Event()
         self._alive: dict[int, asyncio.subprocess.Process] = {}
@@ -128,15 +132,27 @@ class Supervisor:
                 await asyncio.wait_for(self._stopping.wait(), pause)
 
     async def _run_one(self, place: int, reading: int) -> int:
+        if self._told is None:
+            return await self._run_process(place, reading, None)
+        async with self._told.by_one() as fd:
+            return await self._run_process(place, reading, fd)
+
+    async def _run_process(self, place: int, reading: int, telling: int | None) -> int:
         name = () if self._name is None else ("--name", f"{self._name}-{place}")
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "wherry", "worker", "--supervised-by", str(reading)),
-            *name,
-            *self._arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            env=self._environment,
-            pass_fds=(reading,),
-        )
+        to = () if telling is None else ("--metrics-to", str(telling))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "wherry", "worker", "--supervised-by", str(reading)),
+                *name,
+                *to,
+                *self._arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                env=self._environment,
+                pass_fds=(reading,) if telling is None else (reading, telling),
+            )
+        finally:
+            if telling is not None:
+                os.close(telling)
         self._alive[place] = process
         log.debug("worker %d is process %d", place, process.pid)
         if self._stopping.is_set():

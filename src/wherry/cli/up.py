@@ -50,13 +50,8 @@ _MAINTAIN_EVERY_SECONDS = 5.0
 _LAST_WORDS: Final = "Ctrl-C stops it"
 # What the doors are built on; it comes with wherry[server].
 _OF_THE_DOORS: Final = (
-    "grpc",
-    "grpc_health",
-    "grpc_reflection",
-    "jinja2",
-    "msgspec",
-    "starlette",
-    "uvicorn",
+    *("grpc", "grpc_health", "grpc_reflection", "jinja2", "msgspec"),
+    *("prometheus_client", "starlette", "uvicorn"),
 )
 
 

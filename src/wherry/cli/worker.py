@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from wherry.cli import logs, running, values
+from wherry.cli import logs, metrics, running, values
 from wherry.cli.asked import Asked, with_allowance, with_database, with_verbosity
 from wherry.cli.entry import exit_code
 from wherry.cli.loading import has_dsn, load_app
@@ -20,6 +20,7 @@ from wherry.domain.names import check_schema
 
 if TYPE_CHECKING:
     from wherry.app.app import App
+    from wherry.server.addresses import Address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,6 +76,7 @@ def served(queues: str | None, queue: tuple[str, ...]) -> list[str] | None:
     default=1,
     help="So many worker processes under a supervisor, each with its own slots (default: 1).",
 )
+@metrics.with_metrics
 @click.option("--name", metavar="NAME", help="Name in listings and history (default: host-pid).")
 @click.option(
     "--lease-for",
@@ -110,6 +112,8 @@ def worker(
     queue: tuple[str, ...],
     processes: int,
     supervised_by: int | None,
+    metrics_at: Address | None,
+    metrics_to: int | None,
     log_format: str,
     log_config: Path | None,
     no_listen: bool,
@@ -149,19 +153,24 @@ def worker(
 
         logs.configure(wanted_logs, verbosity=asked.verbosity, with_pid=True)
         arguments = _for_one(asked, app, wanted, wanted_logs=wanted_logs)
+        told = metrics.Told(wanted=processes)
         supervisor = Supervisor(
             arguments,
             wanted,
             processes=processes,
             # Not among the arguments, which every user of the machine can read.
             environment={} if asked.dsn is None else {_DSN_VARIABLE: asked.dsn},
+            told=None if metrics_at is None else told,
         )
-        click.get_current_context().exit(asyncio.run(supervisor.run()))
+        with metrics.of_supervisor(told, metrics_at):
+            code = asyncio.run(supervisor.run())
+        click.get_current_context().exit(code)
     loaded = load_app(app)
     supervised = supervised_by is not None
     logs.configure(wanted_logs, verbosity=asked.verbosity, with_pid=supervised)
     place(loaded, asked, otherwise=joining)
-    finish(asked, loaded, wanted)
+    with metrics.of_worker(loaded, metrics_at, tell=metrics_to):
+        finish(asked, loaded, wanted)
 
 
 def joining(asked: Asked) -> str:

@@ -15,7 +15,9 @@ from wherry.server.tls import TLSFiles
 from wherry.transport.grpc import hush
 
 if TYPE_CHECKING:
+    from wherry.app.app import App
     from wherry.server.auth import Authenticator, Polls
+    from wherry.server.metrics import Fleet
     from wherry.server.service import Service
 
 
@@ -49,11 +51,21 @@ def grpc_door(
     return GrpcDoor(service, authenticator, polls, settings)
 
 
+def get_metered(app: App) -> None:
+    """Have an App count what it asks of the database. Raises ConfigError."""
+    try:
+        from wherry.integrations.prometheus import metered
+    except ImportError as error:
+        raise _not_installed("HTTP", error) from error
+    metered(app)
+
+
 def http_door(
     service: Service,
     authenticator: Authenticator,
     polls: Polls,
     *,
+    fleet: Fleet,
     address: Address,
     is_open: bool,
 ) -> Door:
@@ -74,7 +86,7 @@ def http_door(
         hosts=given.http_hosts,
         dashboard=given.dashboard,
     )
-    return HttpDoor(service, authenticator, polls, settings)
+    return HttpDoor(service, authenticator, polls, settings, fleet=fleet)
 
 
 def _files(settings: ServerSettings) -> TLSFiles | None:

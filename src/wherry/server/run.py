@@ -18,9 +18,10 @@ from wherry.doctor.guard import require_fit
 from wherry.errors import ConfigError, Unavailable, WherryError
 from wherry.server.addresses import Address, parse_address
 from wherry.server.auth import Authenticator, Polls
-from wherry.server.doors import Door, grpc_door, http_door
+from wherry.server.doors import Door, get_metered, grpc_door, http_door
 from wherry.server.running import Running, running_service
 from wherry.telemetry.loggers import logger
+from wherry.telemetry.readings import Reading
 from wherry.worker.signals import handled
 
 if TYPE_CHECKING:
@@ -83,6 +84,9 @@ class Server:
 
     async def __aenter__(self) -> Self:
         self._warn()
+        if self._http is not None:
+            # Before anything is asked of the database, so that all of it is counted.
+            get_metered(self.app)
         try:
             running = await self._stack.enter_async_context(
                 running_service(self.app, self.settings)
@@ -118,8 +122,17 @@ class Server:
 
         def http(address: Address) -> Door:
             return http_door(
-                running.service, authenticator, polls, address=address, is_open=not self.auth
+                running.service,
+                authenticator,
+                polls,
+                fleet=running.fleet,
+                address=address,
+                is_open=not self.auth,
             )
+
+        if self.app.meters is not None:
+            told = self.app.meters.asking(lambda: [Reading("wherry_server_polls", (), polls.open)])
+            self._stack.enter_context(told)
 
         grpc_at = None if self._grpc is None else await self._open(grpc, self._grpc)
         http_at = None if self._http is None else await self._open(http, self._http)

@@ -1,7 +1,8 @@
 """Composes a service in this process: its desk, its listener, its maintenance.
 
 Besides the App's own pool a server holds four connections, however many workers it has: leasing,
-keeping (beats, what goes back), maintenance and the listener.
+keeping (beats, what goes back), maintenance and the listener; and a fifth one as soon as somebody
+asks for metrics.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ from typing import TYPE_CHECKING, Final
 from wherry.config import ServerSettings, WorkerSettings
 from wherry.maintenance.service import Maintenance
 from wherry.server.desk import Desk
+from wherry.server.metrics import STATEMENT_TIMEOUT, Fleet
 from wherry.server.service import Service
 from wherry.telemetry.loggers import logger
+from wherry.telemetry.readings import Reading
+from wherry.transport.base import Transport
 from wherry.transport.connect import BRIEF, BRIEF_SECONDS, NO_WAIT
 from wherry.transport.listen import Listener
 from wherry.transport.session import SessionTransport
+from wherry.transport.timed import Timed
 
 if TYPE_CHECKING:
     from wherry.app.app import App
@@ -32,9 +37,12 @@ _LEAVE_WITHIN_SECONDS: Final = 0.5
 class Running:
     """A service that runs. `ended` is done only if a part of it ended by itself, by our mistake."""
 
-    def __init__(self, service: Service, desk: Desk, parts: list[asyncio.Task[None]]) -> None:
+    def __init__(
+        self, service: Service, desk: Desk, fleet: Fleet, parts: list[asyncio.Task[None]]
+    ) -> None:
         self.service = service
         self.desk = desk
+        self.fleet = fleet
         self._parts = parts
 
     async def ended(self) -> None:
@@ -60,7 +68,7 @@ async def running_service(
 
         def session(
             purpose: str, options: dict[str, str] | None = None, **more: float
-        ) -> SessionTransport:
+        ) -> Transport:
             transport = SessionTransport(
                 dsn,
                 schema=app.schema,
@@ -70,7 +78,7 @@ async def running_service(
                 **more,
             )
             stack.push_async_callback(transport.close)
-            return transport
+            return transport if app.meters is None else Timed(transport, app.meters)
 
         def heard(queue: str) -> None:
             desk.heard(queue)
@@ -103,10 +111,16 @@ async def running_service(
             asyncio.create_task(desk.run(), name="desk"),
             asyncio.create_task(maintenance.run(), name="maintenance"),
         ]
+        # Connects only once somebody asks.
+        fleet = Fleet(session("metrics", {"statement_timeout": STATEMENT_TIMEOUT}))
         if settings.listen:
+            if app.meters is not None:
+                deaf = "wherry_listeners_down"
+                told = app.meters.asking(lambda: [Reading(deaf, (), float(not listener.alive))])
+                stack.enter_context(told)
             parts.append(asyncio.create_task(listener.run(), name="listener"))
         try:
-            yield Running(Service(app, desk=desk, settings=settings), desk, parts)
+            yield Running(Service(app, desk=desk, settings=settings), desk, fleet, parts)
         finally:
             desk.drain()
             await desk.leave_all()

@@ -24,6 +24,7 @@ from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, translated
 from wherry.transport.patience import Patience
 from wherry.transport.quiet import quiet_pool
+from wherry.transport.use import PoolUse
 
 R = TypeVar("R")
 
@@ -55,6 +56,16 @@ class PoolTransport:
     async def close(self) -> None:
         """Close every connection; waits 5 s at most for those in use."""
         await self._pool.close(timeout=5.0)
+
+    def use(self) -> PoolUse:
+        """Return how the connections are used now; any thread may ask."""
+        stats = self._pool.get_stats()
+        return PoolUse(
+            most=self.settings.size,
+            open=stats.get("pool_size", 0),
+            free=stats.get("pool_available", 0),
+            waiting=stats.get("requests_waiting", 0),
+        )
 
     async def call(self, command: Command[R]) -> R:
         """Return the command's answer.

@@ -19,6 +19,8 @@ class Held:
         self._lock = threading.Lock()
         self._leases: dict[Fence, Lease] = {}
         self._batches: Counter[str] = Counter()
+        # How many were lost while they were held.
+        self.lost = 0
 
     def add(self, leases: Sequence[Lease]) -> None:
         """Hold leases that have just arrived."""
@@ -37,6 +39,12 @@ class Held:
                 self._batches[lease_id] -= n
                 if not self._batches[lease_id]:
                     del self._batches[lease_id]
+
+    def lose(self, lease: LeaseRef) -> None:
+        """Let go of a lease that was lost, and count it, once."""
+        with self._lock:
+            self.lost += lease.fence in self._leases
+        self.drop([lease])
 
     def all(self) -> list[Lease]:
         """Return every lease held now."""

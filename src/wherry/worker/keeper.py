@@ -82,7 +82,7 @@ class Keeper:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wherry-keeper", daemon=True)
         self._loop_thread = threading.get_ident()
-        self._seen_at = monotonic()
+        self._seen_at = self._beat_at = monotonic()
         self._asked_at: float | None = None
         self._complained = False
         self._directive = Directive.NONE
@@ -102,6 +102,15 @@ class Keeper:
         """Wait for the thread to end, at most *timeout* seconds."""
         self._thread.join(timeout)
 
+    def age_seconds(self) -> float:
+        """Since when no heartbeat got through; with nothing to beat for, no look at that."""
+        return monotonic() - self._beat_at
+
+    def blocked_seconds(self) -> float:
+        """For how long the loop has not answered; below a second that says nothing."""
+        asked_at = self._asked_at
+        return 0.0 if asked_at is None or self._seen_at >= asked_at else monotonic() - asked_at
+
     def _run(self) -> None:
         next_worker_beat = 0.0
         patience = Patience()
@@ -112,6 +121,7 @@ class Keeper:
                     self._beat_worker()
                     next_worker_beat = monotonic() + _BEAT_WORKER_EVERY
                 self._beat()
+                self._beat_at = monotonic()
             except Exception as error:
                 # The border of this service's tick: the next one must come, whatever this one met,
                 # and sooner, since each lease has only its own time left.

@@ -79,6 +79,10 @@ class Reporter:
         """Return the ids of the tasks whose outcomes are not known to be stored."""
         return sorted(id_ for id_, *_ in self._unsettled)
 
+    def oldest(self) -> Outcome | None:
+        """Return what has waited longest to be stored."""
+        return next(iter(self._unsettled.values()), None)
+
     def put(self, outcome: Outcome) -> None:
         """Have an outcome reported."""
         self._unsettled[outcome.lease.fence] = outcome

@@ -62,7 +62,7 @@ class Sweeper:
                         attempt.lease.id,
                         extra=fields_of(attempt.lease),
                     )
-                    self._held.drop([attempt.lease])
+                    self._held.lose(attempt.lease)
                     attempt.stop(Reason.LOST)
                 else:
                     next_at = min(next_at, doomed_at)

@@ -72,17 +72,17 @@ class Worker:
         self._source = source
         self._until_empty = until_empty
         self._threads = Threads(name=f"wherry-{name}")
-        self._runner = Runner(
+        self.runner = Runner(
             app, registry, self._threads, is_ending=self._is_ending, waits=self._waits
         )
-        self._reporter = Reporter(reporting, self.held, told=self._told, too=reporting_too)
+        self.reporter = Reporter(reporting, self.held, told=self._told, too=reporting_too)
         self._sweeper = Sweeper(
-            self._runner.running,
+            self.runner.running,
             self.held,
             lease_seconds=settings.lease_for.total_seconds(),
             also=self._give_back_stalled,
         )
-        self._buffer = Buffer()
+        self.buffer = Buffer()
         self._pace = Pace()
         self._me: asyncio.Task[Any] | None = None
         self._parts: dict[str, asyncio.Task[None]] = {}
@@ -136,8 +136,8 @@ class Worker:
         enter_worker(self.name)
         services = {
             "intake": self._intake,
-            "reporter": self._reporter.run,
-            "second reporter": self._reporter.run_too,
+            "reporter": self.reporter.run,
+            "second reporter": self.reporter.run_too,
             "sweeper": self._sweeper.run,
         }
         slots = {f"slot-{n}": self._slot for n in range(self.settings.concurrency)}
@@ -165,10 +165,10 @@ class Worker:
         if news.directive is not None:
             self.direct(news.directive)
         for lease in news.lost:
-            self.held.drop([lease])
+            self.held.lose(lease)
             # Should it still be waiting for a slot, it will see that its time is over.
             lease.deadline = 0.0
-            attempt = self._runner.running.get(lease.fence)
+            attempt = self.runner.running.get(lease.fence)
             # Once it is completing in a transaction, a lease that is gone is no news: it committed.
             if attempt is None or attempt.reason is Reason.LOST or attempt.context.completing:
                 continue
@@ -176,7 +176,7 @@ class Worker:
             log.warning(told, lease.id, extra=fields_of(lease))
             attempt.stop(Reason.LOST)
         for lease in news.canceled:
-            attempt = self._runner.running.get(lease.fence)
+            attempt = self.runner.running.get(lease.fence)
             if attempt is None:
                 self._cancel_asked.add(lease.fence)
             elif attempt.reason is None:
@@ -228,7 +228,7 @@ class Worker:
 
     def _keep(self, leases: list[Lease]) -> bool:
         self.held.add(leases)
-        self._buffer.put(leases)
+        self.buffer.put(leases)
         return not self._stopping.is_set()
 
     def _wanted(self) -> Wanted:
@@ -236,8 +236,8 @@ class Worker:
         only_free = now - self._free_slots_at > _FREE_SLOTS_EVERY
         want = wanted(
             slots=self.settings.concurrency,
-            running=len(self._runner.running),
-            buffered=len(self._buffer),
+            running=len(self.runner.running),
+            buffered=len(self.buffer),
             pace=self._pace.seconds,
             ahead_seconds=self.settings.prefetch_ahead.total_seconds(),
             most=self.settings.batch_size,
@@ -249,7 +249,7 @@ class Worker:
 
     async def _maybe_end(self) -> None:
         """End if nothing is due and nothing in flight, seen after the last report's answer."""
-        if self._runner.running or len(self._buffer) or len(self._reporter):
+        if self.runner.running or len(self.buffer) or len(self.reporter):
             await self._until(self._moved, seconds=0.05)
             return
         if await self._source.is_empty(self._keep):
@@ -259,13 +259,13 @@ class Worker:
 
     async def _slot(self) -> None:
         while not self._ended:
-            lease = self._buffer.take() or await self._buffer.get()
+            lease = self.buffer.take() or await self.buffer.get()
             self._took_at = ended_at = began_at = lease.began_at = monotonic()
             if self._stopping.is_set() or lease.fence in self._cancel_asked:
                 outcome: Outcome | None = GivenBack(lease, "release")
             else:
                 waited = self._waited
-                outcome = await self._runner.run(lease)
+                outcome = await self.runner.run(lease)
                 ended_at = monotonic()
                 # A handler that never waited has kept all the other slots from running.
                 alone = 1 if waited != self._waited else self.settings.concurrency
@@ -274,10 +274,10 @@ class Worker:
             if outcome is None:
                 self.held.drop([lease])
             else:
-                self._reporter.put(outcome)
+                self.reporter.put(outcome)
             self._moved.set()
-            if self._reporter.is_full:
-                await self._reporter.room()
+            if self.reporter.is_full:
+                await self.reporter.room()
             elif ended_at > self._turn_ends_at:
                 await asyncio.sleep(0)
                 self._turn_ends_at = monotonic() + _TURN_SECONDS
@@ -285,7 +285,7 @@ class Worker:
     def _waits(self) -> None:
         """Let others begin while a handler waits."""
         self._waited += 1
-        self._buffer.wake(2)
+        self.buffer.wake(2)
 
     def _is_ending(self) -> bool:
         return self._me is not None and self._me.cancelling() > 0
@@ -299,7 +299,7 @@ class Worker:
 
     def _is_stalled(self) -> bool:
         """Whether every slot is taken by a handler that takes long, so that nothing starts soon."""
-        is_full = len(self._runner.running) >= self.settings.concurrency
+        is_full = len(self.runner.running) >= self.settings.concurrency
         return is_full and monotonic() - self._took_at > _STALLED_AFTER
 
     def _give_back_stalled(self) -> None:
@@ -307,8 +307,8 @@ class Worker:
             self._give_back_buffer()
 
     def _give_back_buffer(self) -> None:
-        for lease in self._buffer.take_all():
-            self._reporter.put(GivenBack(lease, "release"))
+        for lease in self.buffer.take_all():
+            self.reporter.put(GivenBack(lease, "release"))
 
     # ── the end ──
 
@@ -337,13 +337,13 @@ class Worker:
             await asyncio.wait([reporter], timeout=0.01)
         if reporter.done():
             # It ended by a mistake, or with the loop: another one sends what is left.
-            self._parts["reporter"] = asyncio.create_task(self._reporter.run(), name="reporter")
+            self._parts["reporter"] = asyncio.create_task(self.reporter.run(), name="reporter")
         await self._settled(self.settings.shutdown_timeout.total_seconds(), unless_hurried=True)
         self._parts["intake"].cancel()
-        for attempt in list(self._runner.running.values()):
+        for attempt in list(self.runner.running.values()):
             attempt.stop(Reason.SHUTDOWN)
         await self._settled(CLEAN_UP_SECONDS * 0.8)
-        for attempt in list(self._runner.running.values()):
+        for attempt in list(self.runner.running.values()):
             attempt.forsake()
         await self._settled(CLEAN_UP_SECONDS * 0.2)
         self._ended = True
@@ -363,7 +363,7 @@ class Worker:
         while True:
             self._moved.clear()
             self._give_back_buffer()
-            in_flight = len(self._runner.running) + len(self._reporter)
+            in_flight = len(self.runner.running) + len(self.reporter)
             left = ends_at - monotonic()
             if (not in_flight and self._parts["intake"].done()) or left <= 0:
                 return
@@ -372,8 +372,8 @@ class Worker:
             await self._until(self._moved, seconds=left)
 
     def _sum_up(self) -> None:
-        self.summary.abandoned = sorted(a.lease.id for a in self._runner.running.values())
-        self.summary.unreported = self._reporter.unsent()
+        self.summary.abandoned = sorted(a.lease.id for a in self.runner.running.values())
+        self.summary.unreported = self.reporter.unsent()
         if self.summary.abandoned:
             log.warning(
                 "still running and left behind, to run again when their leases run out: tasks %s",

@@ -18,10 +18,12 @@ from starlette.datastructures import Headers
 from starlette.routing import Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
+from wherry.domain.token import Right
 from wherry.server.http.call import Call, Reply
 from wherry.server.http.fields import read_id
 from wherry.server.http.guard import check_origin
 from wherry.server.http.health import Health
+from wherry.server.http.metrics import Metrics
 from wherry.server.http.openapi import document
 from wherry.server.http.operations import OPERATIONS, PREFIX, Operation
 from wherry.server.http.pages import STYLE, page
@@ -71,6 +73,7 @@ class HttpApp:
         authenticator: Authenticator,
         polls: Polls,
         health: Health,
+        metrics: Metrics,
         is_open: bool,
         hosts: tuple[str, ...] = (),
         dashboard: Dashboard | None = None,
@@ -80,6 +83,7 @@ class HttpApp:
         self.authenticator = authenticator
         self.polls = polls
         self.health = health
+        self.metrics = metrics
         self.underway = UnderWay()
         self._is_open = is_open
         self._hosts = hosts
@@ -98,6 +102,7 @@ class HttpApp:
         if dashboard is not None:
             routes += [Route(path, _Mounted(dashboard)) for path in _DASHBOARD]
             routes.append(Route("/", _Front()))
+        routes.append(Route("/metrics", _Numbers(self)))
         self._router = Router(routes, redirect_slashes=False, default=_no_route)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -308,6 +313,24 @@ class _Probe:
         if self._path == "/readyz":
             await self._app.health.check()
         await _send(send, 200, "text/plain; charset=utf-8", b"ok\n", {})
+
+
+class _Numbers:
+    """What Prometheus asks for: it tells of all queues, so that is what a token must allow."""
+
+    def __init__(self, app: HttpApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[_ROUTE] = "/metrics"
+        if scope["method"] not in ("GET", "HEAD"):
+            await _no_method(scope["method"], ("GET",), send)
+            return
+        headers = Headers(scope=scope)
+        caller = await self._app.caller_of(scope, headers)
+        caller.require(Right.READ, None)
+        media, body = await self._app.metrics.shown(headers.get("accept", ""))
+        await _send(send, 200, media, body, {})
 
 
 async def _no_route(scope: Scope, receive: Receive, send: Send) -> None:

@@ -18,6 +18,7 @@ from wherry.errors import ConfigError
 from wherry.server.addresses import parse_address
 from wherry.server.http.app import HttpApp
 from wherry.server.http.health import Health
+from wherry.server.http.metrics import Metrics
 from wherry.server.http.protocol import Connection
 from wherry.server.http.tls import listening_context
 from wherry.server.tls import TLSFiles
@@ -25,6 +26,7 @@ from wherry.server.tls import TLSFiles
 if TYPE_CHECKING:
     from wherry.server.auth import Authenticator, Polls
     from wherry.server.dashboard import Dashboard
+    from wherry.server.metrics import Fleet
     from wherry.server.service import Service
 
 _BACKLOG: Final = 1024
@@ -60,12 +62,16 @@ class HttpDoor:
         authenticator: Authenticator,
         polls: Polls,
         settings: HttpSettings | None = None,
+        *,
+        fleet: Fleet | None = None,
     ) -> None:
+        """*fleet*: what is told of all tasks at /metrics, which without it is of this process."""
         self._service = service
         self._authenticator = authenticator
         self._polls = polls
         self._settings = settings or HttpSettings()
         self._health = Health(service.app)
+        self._metrics = Metrics(service.app, fleet)
         self._app: HttpApp | None = None
         self._dashboard: Dashboard | None = None
         self._server: _Server | None = None
@@ -85,6 +91,7 @@ class HttpDoor:
             authenticator=self._authenticator,
             polls=self._polls,
             health=self._health,
+            metrics=self._metrics,
             is_open=settings.is_open,
             hosts=settings.hosts,
             dashboard=self._dashboard,

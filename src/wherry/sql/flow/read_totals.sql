@@ -1,4 +1,4 @@
--- Tell all that was ever counted. What has not been added to the totals yet is taken from the minutes.
+-- Tell all that was ever counted, the first queues and types that there were first. What has not been added to the totals yet is taken from the minutes.
 -- takes:   queues text[] (null: all)
 -- returns: queue, type, kind, bucket, n, seconds
 -- locks:   none
@@ -24,5 +24,5 @@ select pair.queue,
     on pair.id = summed.pair
  where :queues::text[] is null
     or pair.queue = any (:queues::text[])
- group by pair.queue, pair.type, summed.kind, summed.bucket
- order by pair.queue, pair.type
+ group by pair.id, pair.queue, pair.type, summed.kind, summed.bucket
+ order by pair.id

@@ -1,0 +1,1 @@
+"""What Wherry shows to others' tools; each module needs an extra of its own."""

@@ -1,0 +1,118 @@
+"""What a server tells Prometheus: all tasks, from the database, and what this process does itself.
+
+All tasks are asked for once in some seconds, however often anybody wants to know and however many
+of them do, on a connection of its own that gives up soon. While the database is away the rest is
+told all the same, and that it is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from time import monotonic
+from typing import Final
+
+import psycopg
+
+from wherry.commands.flow import CountStates, ReadTotals
+from wherry.commands.workers import ListWorkers
+from wherry.domain.flow import OTHER, Histogram, States, Totals
+from wherry.errors import WherryError
+from wherry.telemetry.loggers import logger
+from wherry.telemetry.readings import Buckets, Reading, added_up
+from wherry.transport.base import Transport
+from wherry.transport.faults import one_line
+from wherry.transport.patience import Patience
+
+log = logger("wherry.server.metrics")
+
+# The session's statement_timeout, in PostgreSQL's words.
+STATEMENT_TIMEOUT: Final = "2s"
+# So many queues and types are told apart, the first that there ever were; each has a hundred lines.
+PAIRS_SHOWN: Final = 200
+_KEPT_SECONDS: Final = 5.0
+_PATIENCE_SECONDS: Final = 4.0
+_STATES: Final = (
+    *("ready", "delayed", "parked", "leased"),
+    *("succeeded", "failed", "dead", "canceled"),
+)
+
+Pair = tuple[str, str]
+
+
+class Fleet:
+    """What the database tells of all tasks."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._lock = asyncio.Lock()
+        self._patience = Patience()
+        self._asked_at = -_KEPT_SECONDS
+        self._told: list[Reading] = []
+
+    async def read(self) -> list[Reading]:
+        """Return what was told in the last five seconds, or is now; never raises for trouble."""
+        async with self._lock:
+            if monotonic() - self._asked_at >= _KEPT_SECONDS:
+                self._told = await self._ask()
+                self._asked_at = monotonic()
+            return self._told
+
+    async def _ask(self) -> list[Reading]:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                totals = await self._transport.call(ReadTotals())
+                states = await self._transport.call(CountStates())
+                workers = await self._transport.call(ListWorkers())
+        except (WherryError, psycopg.Error, TimeoutError) as error:
+            if self._patience.may_complain():
+                log.warning("metrics do without the database: %s", one_line(error))
+            return [Reading("wherry_database_up", (), 0)]
+        self._patience.reset()
+        alive = sum(worker.alive for worker in workers)
+        return [
+            Reading("wherry_database_up", (), 1),
+            Reading("wherry_workers_alive", (), alive),
+            *fleet_readings(totals, states),
+        ]
+
+
+def fleet_readings(
+    totals: Totals, states: States, *, pairs_shown: int = PAIRS_SHOWN
+) -> list[Reading]:
+    """Return the numbers of each queue and type; those beyond *pairs_shown* together as OTHER."""
+    shown = {(total.queue, total.type) for total in totals.totals[:pairs_shown]}
+    readings: list[Reading] = []
+    for total in totals.totals:
+        pair = _label((total.queue, total.type), shown)
+        for kind, n in total.counts.items():
+            name = "wherry_leases_lost_total" if kind == "lost" else f"wherry_tasks_{kind}_total"
+            readings.append(Reading(name, pair, n))
+        for name, times in (("wait", total.wait), ("run", total.run)):
+            readings.append(Reading(f"wherry_task_{name}_seconds", pair, _buckets(times)))
+    for count in states.counts:
+        pair = _label((count.queue, count.type), shown)
+        readings += [
+            Reading("wherry_tasks", (*pair, state), getattr(count, state)) for state in _STATES
+        ]
+    readings += _oldest_due(states, {queue for queue, _ in shown})
+    if states.tallied_seconds is not None:
+        readings.append(Reading("wherry_tally_age_seconds", (), states.tallied_seconds))
+    return added_up(readings)
+
+
+def _oldest_due(states: States, shown: set[str]) -> Iterable[Reading]:
+    """Of a queue in which nothing is due it is 0: a number that is gone ends no alarm."""
+    seconds = {queue if queue in shown and queue else OTHER: 0.0 for queue in shown}
+    for queue, due_seconds in states.oldest_due_seconds.items():
+        label = queue if queue in shown and queue else OTHER
+        seconds[label] = max(seconds.get(label, 0.0), due_seconds)
+    return [Reading("wherry_oldest_due_seconds", (queue,), s) for queue, s in seconds.items()]
+
+
+def _label(pair: Pair, shown: set[Pair]) -> Pair:
+    return pair if pair in shown and pair[0] else (OTHER, OTHER)
+
+
+def _buckets(times: Histogram) -> Buckets:
+    return Buckets(times.counts, times.seconds)

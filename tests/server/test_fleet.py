@@ -1,0 +1,54 @@
+"""What a server makes of the sums of all tasks: bounded labels, and numbers that end alarms."""
+
+from __future__ import annotations
+
+from wherry.domain.flow import COUNTED, OTHER, Histogram, StateCount, States, Total, Totals
+from wherry.server.metrics import fleet_readings
+from wherry.telemetry.readings import Buckets, Reading
+
+
+def total(queue: str, type: str, n: int) -> Total:
+    ran = Histogram((n, *Histogram().counts[1:]), 0.5 * n)
+    return Total(queue, type, dict.fromkeys(COUNTED, n), Histogram(), ran)
+
+
+def found(readings: list[Reading], name: str) -> dict[tuple[str, ...], float | Buckets]:
+    return {labels: value for named, labels, value in readings if named == name}
+
+
+def test_what_is_beyond_the_limit_is_shown_together() -> None:
+    totals = Totals(
+        (total("z", "first", 1), total("b", "t", 2), total("c", "t", 4), total("", "", 8)), 1.0
+    )
+    counts = (StateCount("z", "first", queued=5, delayed=2), StateCount("c", "t", dead=3))
+    states = States(counts, {"z": 9.0, "c": 70.0}, False, 1.5)
+
+    told = fleet_readings(totals, states, pairs_shown=2)
+
+    assert found(told, "wherry_tasks_enqueued_total") == {
+        ("z", "first"): 1,
+        ("b", "t"): 2,
+        (OTHER, OTHER): 12,
+    }
+    runs = found(told, "wherry_task_run_seconds")[OTHER, OTHER]
+    assert isinstance(runs, Buckets)
+    assert (runs.counts[0], runs.sum) == (12, 6.0)
+    of_states = found(told, "wherry_tasks")
+    assert of_states["z", "first", "ready"] == 3
+    assert of_states["z", "first", "delayed"] == 2
+    assert of_states[OTHER, OTHER, "dead"] == 3
+    assert found(told, "wherry_tally_age_seconds") == {(): 1.5}
+    # Nothing is due in b: that is told, or an alarm would never end.
+    assert found(told, "wherry_oldest_due_seconds") == {("z",): 9.0, ("b",): 0.0, (OTHER,): 70.0}
+
+
+def test_no_more_series_than_a_few_for_each_of_so_many_pairs() -> None:
+    totals = Totals(tuple(total(f"q{n}", f"t{n}", 1) for n in range(1000)), 1.0)
+    counts = tuple(StateCount(f"q{n}", f"t{n}", queued=1) for n in range(1000))
+    due = {f"q{n}": 1.0 for n in range(500)}
+
+    told = fleet_readings(totals, States(counts, due, False, 1.0))
+
+    assert len(told) <= 201 * (10 + 2 + 8 + 1) + 1
+    queues = {labels[0] for _, labels, _ in told if labels}
+    assert len(queues) == 201

@@ -45,6 +45,7 @@ NAMES: dict[str, str] = {
     "aenqueue_specs": "enqueue_specs",
     "aget_task": "get_task",
     "alist_tasks": "list_tasks",
+    "acount_tasks": "count_tasks",
     "alist_queues": "list_queues",
     "aresult": "result",
     "acancel": "cancel",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wherry.app.app import App
     from wherry.doctor.finding import Diagnosis, Finding, Verdict
+    from wherry.domain.filter import Counted
     from wherry.domain.lease import Lease, Reported
     from wherry.domain.retry import Additive, Fixed, FullJitter
     from wherry.domain.state import State
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         TaskCanceled,
         TaskDead,
         TaskFailed,
+        TimedOut,
         Unauthenticated,
         Unavailable,
         UnfitDatabase,
@@ -87,6 +89,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "wherry.app.app": ("App",),
     "wherry.doctor.finding": ("Diagnosis", "Finding", "Verdict"),
+    "wherry.domain.filter": ("Counted",),
     "wherry.domain.lease": ("Lease", "Reported"),
     "wherry.domain.retry": ("Additive", "Fixed", "FullJitter"),
     "wherry.domain.state": ("State",),
@@ -142,6 +145,7 @@ _HOMES = {
         "TaskCanceled",
         "TaskDead",
         "TaskFailed",
+        "TimedOut",
         "Unauthenticated",
         "Unavailable",
         "UnfitDatabase",
@@ -170,6 +174,7 @@ __all__ = [
     "Canceled",
     "ConfigError",
     "Context",
+    "Counted",
     "DSNMissing",
     "DecodeError",
     "Diagnosis",
@@ -229,6 +234,7 @@ __all__ = [
     "TaskFailed",
     "TaskFields",
     "TaskType",
+    "TimedOut",
     "Unauthenticated",
     "Unavailable",
     "UnfitDatabase",

@@ -19,6 +19,8 @@ DEFAULT_POOL_SIZE = 10
 DEFAULT_POOL_TIMEOUT = timedelta(seconds=10)
 DEFAULT_CONCURRENCY = 20
 DEFAULT_LEASE_FOR = timedelta(seconds=30)
+# Of a search for tasks; who looks at a page of a dashboard waits less.
+DEFAULT_SEARCH_TIMEOUT = timedelta(seconds=30)
 DEFAULT_SHUTDOWN_TIMEOUT = timedelta(seconds=30)
 DEFAULT_GRPC_ADDRESS = "127.0.0.1:50051"
 DEFAULT_HTTP_ADDRESS = "127.0.0.1:8080"
@@ -90,6 +92,8 @@ class ServerSettings:
     heartbeat_limit: int = 10_000
     longest_wait: timedelta = timedelta(seconds=60)
     polls_per_token: int = 1000
+    # For a search for tasks, unless its caller says how long; for counting them, too.
+    search_timeout: timedelta = timedelta(seconds=3)
     # For the headers, and again for the body, of one HTTP request.
     request_timeout: timedelta = timedelta(seconds=10)
     # For calls under way after SIGTERM; long polls are answered at once.

@@ -38,6 +38,7 @@ overlooked and the effects committed.
     ├── LimitReached                a server has had enough of this caller for now
     ├── KeyTaken                    a requeue whose key now names another task
     ├── NotFound                    no task has this id
+    ├── TimedOut                    a search took longer than it may; nothing was changed
     ├── ResultError
     │   ├── TaskFailed
     │   ├── TaskDead
@@ -78,8 +79,7 @@ class UnknownImport(ConfigError):
     """A module that holds handlers could not be imported."""
 
     def __init__(self, module: str, reason: str) -> None:
-        self.module = module
-        self.reason = reason
+        self.module, self.reason = module, reason
         super().__init__(f"cannot import {module!r}: {reason}")
 
 
@@ -216,8 +216,7 @@ class InvalidPayload(InvalidTask):
     """A payload that JSON, or PostgreSQL, could not give back equal."""
 
     def __init__(self, path: str, reason: str, *, index: int | None = None) -> None:
-        self.path = path
-        self.reason = reason
+        self.path, self.reason = path, reason
         super().__init__(f"{path}: {reason}", index=index)
 
 
@@ -227,9 +226,7 @@ class InvalidOption(InvalidTask):
     def __init__(
         self, option: str, value: object, reason: str, *, index: int | None = None
     ) -> None:
-        self.option = option
-        self.value = value
-        self.reason = reason
+        self.option, self.value, self.reason = option, value, reason
         super().__init__(f"{option}={_short(value)}: {reason}", index=index)
 
 
@@ -256,8 +253,7 @@ class UnknownType(HandlerError):
     """No handler is registered for this type here."""
 
     def __init__(self, type: str, *, known: Sequence[str]) -> None:
-        self.type = type
-        self.known = tuple(known)
+        self.type, self.known = type, tuple(known)
         shown = ", ".join(self.known[:10]) or "none"
         super().__init__(f"task type {type!r} is not registered here; registered types: {shown}")
 
@@ -266,8 +262,7 @@ class BlockingInLoop(WherryError, RuntimeError):
     """A blocking call inside a running event loop would stop everything else in it."""
 
     def __init__(self, call: str, instead: str) -> None:
-        self.call = call
-        self.instead = instead
+        self.call, self.instead = call, instead
         super().__init__(f"{call}() blocks the running event loop: use `await {instead}()`")
 
 
@@ -277,8 +272,7 @@ class LeaseLost(WherryError):
     def __init__(
         self, task_id: int, *, token: int, advice: str = "roll this transaction back"
     ) -> None:
-        self.task_id = task_id
-        self.token = token
+        self.task_id, self.token = task_id, token
         super().__init__(
             f"the lease on task {task_id} (token {token}) is gone: it ran out, was canceled, or"
             f" was settled already; {advice}"
@@ -330,6 +324,14 @@ class NotFound(WherryError, LookupError):
         self.task_id = task_id
         named = f"task {task_id}" if key is None else f"a task with the key {_short(key)}"
         super().__init__(f"{named} is not in the database")
+
+
+class TimedOut(WherryError):
+    """A search for tasks took longer than it may; nothing was changed."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"the search took longer than {seconds:g} s: narrow it by queue or time")
 
 
 class ResultError(WherryError):

@@ -59,6 +59,7 @@ CALLS: dict[str, Callable[[Listening], object]] = {
     "enqueue": lambda app: app.enqueue("t"),
     "get_task": lambda app: app.get_task(NOBODY),
     "list_tasks": lambda app: app.list_tasks(),
+    "count_tasks": lambda app: app.count_tasks(),
     "result": lambda app: app.result(NOBODY, timeout=0),
     "why": lambda app: app.why(NOBODY),
     "cancel": lambda app: app.cancel(NOBODY),

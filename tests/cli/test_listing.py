@@ -192,7 +192,7 @@ def test_an_empty_listing_says_so_on_stderr_only(cli: Cli) -> None:
     assert cli("tasks", "list") == Answer(0, "", "no tasks\n")
     assert cli("dead", "list", "-q") == Answer(0, "", "")
     assert cli("queues", "list").out == ""
-    assert cli("dead", "list", "--json").json == {"tasks": [], "after": None}
+    assert cli("dead", "list", "--json").json == {"tasks": [], "after": None, "before": None}
 
 
 def test_data_cannot_drive_the_terminal(cli: Cli, app: App) -> None:

@@ -33,3 +33,43 @@ def test_why_of_nobody_is_an_error_with_what_may_have_been(cli: Cli) -> None:
     assert "retention" in said.err
     assert "77" in said.err
     assert cli("tasks", "why", "77", "--json").json["state"] is None
+
+
+def test_tasks_are_counted_up_to_a_number(cli: Cli, app: App) -> None:
+    for _ in range(3):
+        app.enqueue("t", {"customer": {"id": 42}})
+    app.enqueue("t", {"customer": {"id": "42"}})
+
+    assert cli("tasks", "count").out == "4\n"
+    assert cli("tasks", "count", "--most", "3").out == "3+\n"
+    number = cli("tasks", "count", "--payload", "customer.id=42", "--json")
+    assert number.json == {"tasks": 3, "capped": False}
+    assert cli("tasks", "count", "--payload", 'customer.id="42"').out == "1\n"
+
+
+def test_pages_lead_back(cli: Cli, app: App) -> None:
+    for _ in range(3):
+        app.enqueue("t")
+    first = cli("tasks", "list", "--limit", "2", "--json").json
+    second = cli("tasks", "list", "--limit", "2", "--after", str(first["after"]), "--json").json
+
+    back = cli("tasks", "list", "--limit", "2", "--before", str(second["before"]))
+
+    assert back.code == 0
+    assert all(str(task["id"]) in back.out for task in first["tasks"])
+    assert cli("tasks", "list", "--after", "1", "--before", "2").code == 2
+
+
+def test_tasks_are_listed_by_what_is_known_of_them(cli: Cli, app: App) -> None:
+    id_ = app.enqueue("t", {"a.b": "x y"}, key="k").id
+    app.enqueue("t")
+
+    def listed(*options: str) -> list[int]:
+        return [task["id"] for task in cli("tasks", "list", *options, "--json").json["tasks"]]
+
+    assert listed("--key", "k") == [id_]
+    assert listed("--payload", '"a.b"=x y') == [id_]
+    assert listed("--worker", "w") == []
+    assert listed("--finished-after", "2020-01-01T00:00:00Z") == []
+    assert len(listed("--created-after", "2020-01-01T00:00:00Z")) == 2
+    assert cli("tasks", "list", "--payload", "no sign").code == 2

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
 
 import wherry
-from tests.conformance.support import dead, leased
+from tests.conformance.support import dead, get, leased
 from wherry.domain.state import State
 from wherry.domain.why import Why
 
@@ -38,3 +44,74 @@ async def test_why_of_nobody_is_an_answer(app: wherry.App) -> None:
 
     assert told == Why.not_found(NOBODY)
     assert told.state is not State.QUEUED
+
+
+async def test_tasks_are_found_alike(app: wherry.App) -> None:
+    first = (await app.aenqueue("t", {"customer": {"id": 42}}, key="k")).id
+    ended = await dead(app, queue="default", priority=1)
+    newest = (await app.aenqueue("t", {"customer": {"id": 7}})).id
+    at = (await get(app, newest)).created_at
+
+    async def found(**filter: Any) -> list[int]:
+        page = await app.alist_tasks(**filter)
+        assert (await app.acount_tasks(**filter)).tasks == len(page.tasks)
+        return [task.id for task in page.tasks]
+
+    assert await found(id=first) == [first]
+    assert await found(key="k") == [first]
+    assert await found(payload={"customer": {"id": 42}}) == [first]
+    assert await found(worker="w") == [ended]
+    assert await found(created_before=at) == [ended, first]
+    assert await found(created_after=at, state="queued") == [newest]
+    assert await found(finished_after=at - timedelta(days=1)) == [ended]
+    assert await found(finished_before=at - timedelta(days=1)) == []
+
+
+async def test_pages_lead_back(app: wherry.App) -> None:
+    for _ in range(5):
+        await app.aenqueue("t")
+
+    first = await app.alist_tasks(limit=2)
+    second = await app.alist_tasks(limit=2, after=first.after)
+    back = await app.alist_tasks(limit=2, before=second.before)
+
+    assert (back.tasks, back.before) == (first.tasks, None)
+    assert first.before is None
+
+
+async def test_a_count_stops(app: wherry.App) -> None:
+    for _ in range(3):
+        await app.aenqueue("t")
+
+    assert await app.acount_tasks(most=2) == wherry.Counted(2, True)
+
+
+async def test_a_search_that_takes_too_long_says_so(
+    app: wherry.App, connect: Callable[..., psycopg.Connection[Any]]
+) -> None:
+    await app.aenqueue("t")
+    blocker = connect(autocommit=False)
+    blocker.execute("lock table wherry.live in access exclusive mode")
+
+    with pytest.raises(wherry.TimedOut) as told:
+        await app.alist_tasks(timeout=0.05)
+    with pytest.raises(wherry.TimedOut):
+        await app.acount_tasks(timeout=0.05)
+
+    assert told.value.seconds == 0.05
+    blocker.rollback()
+
+
+async def test_searches_that_make_no_sense_are_refused(app: wherry.App) -> None:
+    wrongs: list[dict[str, Any]] = [
+        {"timeout": 61},
+        {"limit": 0},
+        {"payload": "[]"},
+        {"created_after": datetime(2030, 1, 1)},  # noqa: DTZ001
+        {"after": 1, "before": 1},
+    ]
+    for wrong in wrongs:
+        with pytest.raises(wherry.InvalidTask):
+            await app.alist_tasks(**wrong)
+    with pytest.raises(wherry.InvalidOption):
+        await app.acount_tasks(most=100_001)

@@ -10,8 +10,9 @@ import psycopg
 import pytest
 
 from tests.pg.support import OpenSession, Session, spec
-from wherry.commands.tasks import Filter, ListTasks
+from wherry.commands.finding import ListTasks
 from wherry.domain.failure import Failure
+from wherry.domain.filter import Filter
 from wherry.domain.state import State
 from wherry.domain.task import Page
 from wherry.testing import Clock

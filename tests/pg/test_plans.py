@@ -25,6 +25,7 @@ from tests.pg.plans import (
 )
 from tests.pg.support import spec
 from wherry.commands.base import Statement
+from wherry.commands.finding import CountTasks, ListTasks, span_of
 from wherry.commands.leases import (
     CompleteInTransaction,
     CompleteTasks,
@@ -50,18 +51,17 @@ from wherry.commands.queues import ListReadyOf, ListReadyQueues
 from wherry.commands.tasks import (
     CancelTasks,
     EnqueueTasks,
-    Filter,
     GetTask,
-    ListTasks,
     PurgeTasks,
     QueuesOf,
     RequeueTasks,
 )
 from wherry.domain.failure import Failure
+from wherry.domain.filter import Filter
 from wherry.domain.front import Front
 from wherry.domain.lease import Lease, Poller
 from wherry.domain.outcome import Completed, Failed, GivenBack
-from wherry.domain.state import State
+from wherry.domain.state import FINAL, State
 from wherry.testing import TemplateServer
 
 
@@ -192,12 +192,23 @@ CASES = [
          60, pages_before_17=550),
     Case("get a task", lambda: GetTask(800_100), 150),
     Case("list dead tasks", lambda: ListTasks(Filter(states=frozenset({State.DEAD})), 10),
-         90),
+         110),
     Case("list live tasks",
          lambda: ListTasks(Filter(states=frozenset({State.QUEUED, State.LEASED})), 10),
          100),
     Case("list finished tasks",
          lambda: ListTasks(Filter(states=frozenset({State.SUCCEEDED})), 10), 200),
+    Case("list the tasks before one",
+         lambda: ListTasks(Filter(states=frozenset({State.QUEUED, State.LEASED})), 10,
+                           before=200_100),
+         100),
+    Case("find newer finished tasks",
+         lambda: Statement("tasks/find_newer_finished",
+                           span_of(Filter(), least=805_000)
+                           | {"states": ["succeeded"], "limit_tasks": 10}),
+         200),
+    Case("count live tasks", lambda: CountTasks(Filter(), 300), 4000),
+    Case("count finished tasks", lambda: CountTasks(Filter(states=FINAL), 300), 4000),
     Case("forget what was sent again",
          lambda: Statement("tasks/forget_resent", {"ids": list(range(800_101, 800_111))}),
          250, pages_before_17=1300, is_function=True, by_callers=True),

@@ -119,7 +119,7 @@ def over_http(rpc: str, fields: Fields) -> tuple[str, str, dict[str, Any]]:
         path = path.replace("{id}", str(said.pop("id")))
     if rpc == "GetTask":
         said = dict(said.get("key", {}))
-    if rpc == "ListTasks":
+    if rpc in ("ListTasks", "CountTasks"):
         said |= said.pop("filter", {})
         if "states" in said:
             said["state"] = said.pop("states")

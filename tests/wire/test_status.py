@@ -47,6 +47,7 @@ RAISED = [
     errors.PermissionDenied("the right admin is needed"),
     errors.LimitReached("too many", retry_seconds=1.5),
     errors.LimitReached("too large"),
+    errors.TimedOut(3.5),
 ]
 
 

@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire import made
-from wherry.commands.tasks import Filter
+from wherry.domain.filter import Filter
 from wherry.domain.options import Options, TaskSpec
 from wherry.domain.retry import to_json
 from wherry.domain.state import State
 from wherry.domain.task import Attempt, Enqueued, RequeueAnswer, Requeued, Task
 from wherry.errors import InvalidOption
+from wherry.wire import filter as filters
 from wherry.wire import tasks
 from wherry.wire.v1 import tasks_pb2 as pb
 
@@ -133,7 +134,7 @@ def test_headers_that_plain_sql_stored_hide_no_task(text: str, headers: dict[str
     assert tasks.headers_of(text) == headers
 
 
-filters = st.builds(
+wanted_filters = st.builds(
     Filter,
     states=st.frozensets(st.sampled_from(State), min_size=1),
     queue=st.none() | made.names,
@@ -141,19 +142,29 @@ filters = st.builds(
     tag=st.none() | made.names,
     error=st.none() | made.texts,
     older_than_seconds=st.none() | made.lengths,
+    id=st.none() | st.integers(1, 2**63 - 1),
+    key=st.none() | made.texts,
+    worker=st.none() | made.names,
+    payload_text=st.none() | st.just('{"a": {"b": 1}}'),
+    created_after=st.none() | made.instants,
+    created_before=st.none() | made.instants,
+    finished_after=st.none() | made.instants,
+    finished_before=st.none() | made.instants,
 )
 
 
-@given(filters)
+@given(wanted_filters)
 def test_a_filter_comes_back_equal(wanted: Filter) -> None:
-    said: dict[str, Any] = tasks.read_filter(tasks.write_filter(wanted))
+    said: dict[str, Any] = filters.read_filter(filters.write_filter(wanted))
 
-    states = said.pop("state")
-    seconds = said.pop("older_than")
+    states = said.pop("state", None)
+    seconds = said.pop("older_than", None)
+    payload = said.pop("payload", None)
     assert (
         Filter(
             states=frozenset(State) if states is None else frozenset(states),
             older_than_seconds=seconds,
+            payload_text=payload,
             **said,
         )
         == wanted
@@ -164,7 +175,7 @@ def test_an_unknown_state_in_a_filter_is_refused_by_its_place() -> None:
     message = pb.TaskFilter.FromString(b"\x0a\x02\x01\x63")
 
     with pytest.raises(InvalidOption) as caught:
-        tasks.read_filter(message)
+        filters.read_filter(message)
 
     assert caught.value.option == "states[1]"
 
@@ -172,6 +183,19 @@ def test_an_unknown_state_in_a_filter_is_refused_by_its_place() -> None:
 @given(st.none() | st.integers(1, 2**63 - 1))
 def test_a_page_token_comes_back_equal(after: int | None) -> None:
     assert tasks.read_page_token(tasks.write_page_token(after)) == after
+
+
+@given(st.none() | st.integers(1, 2**63 - 1), st.none() | st.integers(1, 2**63 - 1))
+def test_a_place_between_pages_comes_back_equal(after: int | None, before: int | None) -> None:
+    said = filters.read_place(filters.write_place(after, before))
+
+    assert said == {"after": None if before else after, "before": before}
+
+
+@pytest.mark.parametrize("text", ["b", "bb1", "b-1", "1b", "B1"])
+def test_what_is_no_place_is_refused(text: str) -> None:
+    with pytest.raises(InvalidOption, match="no page token"):
+        filters.read_place(text)
 
 
 @pytest.mark.parametrize("text", ["-1", "x", " 1", "²", "١", "9" * 5000, "1e3"])

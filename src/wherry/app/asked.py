@@ -6,19 +6,16 @@ import builtins
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from wherry.commands.tasks import PAGE_LIMIT_BYTES, Filter, GetTask, ListTasks
+from wherry.commands.tasks import GetTask
 from wherry.config import DEFAULT_QUEUE
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.failure import MESSAGE_LIMIT_BYTES, Failure, describe
 from wherry.domain.lease import Lease
 from wherry.domain.options import (
-    LONGEST_NAME_BYTES,
-    LONGEST_TAG_BYTES,
     Options,
     SpecMaker,
     TaskSpec,
     check_id,
-    check_integer,
     check_key,
     check_name,
     check_text,
@@ -152,49 +149,6 @@ def asked_reason(reason: Any) -> str | None:
     if reason is None:
         return None
     return check_text(reason, option="reason", limit_bytes=MESSAGE_LIMIT_BYTES, empty_allowed=True)
-
-
-def asked_filter(
-    *,
-    state: str | Iterable[str] | None,
-    queue: str | None,
-    type: str | None,
-    tag: str | None,
-    error: str | None,
-    older_than: Duration | None,
-) -> Filter:
-    """Return the checked filter. Raises InvalidOption, also for a state that does not exist."""
-    names = [state] if isinstance(state, str) else (list(State) if state is None else list(state))
-    try:
-        states = frozenset(State(name) for name in names)
-    except ValueError:
-        known = ", ".join(State)
-        raise InvalidOption("state", state, f"the states are {known}") from None
-    return Filter(
-        states=states,
-        queue=_part(queue, option="queue", limit_bytes=LONGEST_NAME_BYTES),
-        type=_part(type, option="type", limit_bytes=LONGEST_NAME_BYTES),
-        tag=_part(tag, option="tag", limit_bytes=LONGEST_TAG_BYTES),
-        error=_part(error, option="error", limit_bytes=MESSAGE_LIMIT_BYTES),
-        older_than_seconds=(
-            None if older_than is None else seconds_from(older_than, option="older_than")
-        ),
-    )
-
-
-def asked_page(
-    *, limit: int, after: int | None, limit_bytes: int = PAGE_LIMIT_BYTES, **filter: Any
-) -> ListTasks:
-    """Return the checked look at one page; *filter* is what `asked_filter` takes."""
-    wanted = asked_filter(**filter)
-    check_integer(limit, option="limit", least=1, most=1000)
-    if after is not None:
-        check_id(after, option="after")
-    return ListTasks(wanted, limit, after, limit_bytes)
-
-
-def _part(value: Any, *, option: str, limit_bytes: int) -> str | None:
-    return None if value is None else check_text(value, option=option, limit_bytes=limit_bytes)
 
 
 def _listed(values: Any, *, option: str, of: str) -> list[Any]:

@@ -17,7 +17,6 @@ from wherry.app.asked import (
     asked_failure,
     asked_ids,
     asked_lease_seconds,
-    asked_page,
     asked_queues,
     asked_reason,
     asked_task,
@@ -26,6 +25,7 @@ from wherry.app.asked import (
     asked_types,
     result_of,
 )
+from wherry.app.asked_filter import asked_count, asked_page
 from wherry.app.operators_blocking import Operators
 from wherry.app.storing_blocking import Storing
 from wherry.commands.leases import (
@@ -44,8 +44,14 @@ from wherry.commands.tasks import (
     PurgeTasks,
     RequeueTasks,
 )
-from wherry.config import DEFAULT_LEASE_FOR, DEFAULT_QUEUE, LONGEST_POLL_SECONDS
+from wherry.config import (
+    DEFAULT_LEASE_FOR,
+    DEFAULT_QUEUE,
+    DEFAULT_SEARCH_TIMEOUT,
+    LONGEST_POLL_SECONDS,
+)
 from wherry.domain.durations import Duration, seconds_from
+from wherry.domain.filter import Counted, FilterOptions
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.options import (
     EnqueueOptions,
@@ -122,33 +128,38 @@ class Calls(Storing, Operators):
     def list_tasks(
         self,
         *,
-        state: str | Iterable[str] | None = None,
-        queue: str | None = None,
-        type: str | None = None,
-        tag: str | None = None,
-        error: str | None = None,
-        older_than: Duration | None = None,
         limit: int = 100,
         after: int | None = None,
+        before: int | None = None,
+        timeout: Duration = DEFAULT_SEARCH_TIMEOUT,
+        **filter: Unpack[FilterOptions],
     ) -> Page:
         """List tasks, newest first and without their histories; the page's `after` gets the next.
 
+        *filter*: `id`, `state` (one or several), `queue`, `type`, `tag`, `key`, `worker`, `error`
+        (a part of the last error's text), `payload` (an object that it holds), `older_than`,
+        `created_after`, `created_before`, `finished_after`, `finished_before`.
         *limit* is 1 to 1,000 a page. One of large tasks holds fewer, by some 16 MiB of payloads and
-        results (4 MiB from a server): there are more as long as `after` is not None.
-        *error* is a part of the last error's text, in any case.
-        *older_than* counts from the end of a finished task, from the enqueue of a live one.
+        results (4 MiB from a server): there are more as long as `after` is not None. *before*, of
+        a page, gets the page before it. Raises TimedOut for a search that takes longer than
+        *timeout*, a minute at most.
         """
-        look = asked_page(
-            state=state,
-            queue=queue,
-            type=type,
-            tag=tag,
-            error=error,
-            older_than=older_than,
-            limit=limit,
-            after=after,
-        )
+        look = asked_page(limit=limit, after=after, before=before, timeout=timeout, **filter)
         return self.carry(look, call="list_tasks")
+
+    def count_tasks(
+        self,
+        *,
+        most: int = 10_000,
+        timeout: Duration = DEFAULT_SEARCH_TIMEOUT,
+        **filter: Unpack[FilterOptions],
+    ) -> Counted:
+        """Count tasks, up to *most* (100,000 at most); *filter* is that of `list_tasks`.
+
+        `capped` in the answer says that there are more. Raises TimedOut as `list_tasks` does.
+        """
+        look = asked_count(most=most, timeout=timeout, **filter)
+        return self.carry(look, call="count_tasks")
 
     def list_queues(self) -> list[QueueDepth]:
         """Count what each queue holds."""

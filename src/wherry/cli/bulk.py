@@ -11,15 +11,23 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from wherry.config import DEFAULT_SEARCH_TIMEOUT
 
 if TYPE_CHECKING:
     from wherry.app.app import App
+    from wherry.domain.filter import FilterOptions
     from wherry.domain.task import Page, Task
 
 PAGE = 500
+# By what tasks can be chosen, beside their states.
+CHOOSING: Final = (
+    *("queue", "type", "tag", "key", "worker", "error", "payload", "older_than"),
+    *("created_after", "created_before", "finished_after", "finished_before"),
+)
 # With a rate, what may be done in this time is done at once.
 _STEP_SECONDS = 0.5
 # Of the tasks that were left alone so many are named; all are counted.
@@ -62,26 +70,39 @@ class Chosen:
     queue: str | None = None
     type: str | None = None
     tag: str | None = None
+    key: str | None = None
+    worker: str | None = None
     error: str | None = None
+    payload: str | None = None
     older_than: timedelta | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    finished_after: datetime | None = None
+    finished_before: datetime | None = None
+
+    @property
+    def options(self) -> FilterOptions:
+        """What is said of the tasks, as the App takes it."""
+        given: dict[str, Any] = {name: getattr(self, name) for name in CHOOSING}
+        return cast("FilterOptions", {"state": self.states} | given)
 
     @property
     def narrows(self) -> bool:
         """Whether anything but the states was asked for."""
-        given = (self.queue, self.type, self.tag, self.error, self.older_than)
-        return any(each is not None for each in given)
+        return any(getattr(self, name) is not None for name in CHOOSING)
 
-    def page(self, app: App, *, limit: int, after: int | None = None) -> Page:
+    def page(
+        self,
+        app: App,
+        *,
+        limit: int,
+        after: int | None = None,
+        before: int | None = None,
+        timeout: timedelta = DEFAULT_SEARCH_TIMEOUT,
+    ) -> Page:
         """Read one page, newest first."""
         return app.list_tasks(
-            state=self.states,
-            queue=self.queue,
-            type=self.type,
-            tag=self.tag,
-            error=self.error,
-            older_than=self.older_than,
-            limit=limit,
-            after=after,
+            limit=limit, after=after, before=before, timeout=timeout, **self.options
         )
 
 

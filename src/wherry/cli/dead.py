@@ -17,7 +17,7 @@ from wherry.cli import bulk, values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Output
-from wherry.cli.selecting import change, chosen, selection, with_page, with_selection
+from wherry.cli.selecting import change, chosen, page_place, selection, with_page, with_selection
 from wherry.cli.shown import show_task, show_tasks
 from wherry.cli.tasks import requeuing
 from wherry.errors import NotFound, WherryError
@@ -37,11 +37,11 @@ def dead() -> None:
 @dead.command(name="list")
 @with_page(_STATES, "both")
 @click.pass_obj
-def list_dead(asked: Asked, /, limit: int, after: int | None, **given: Any) -> None:
+def list_dead(asked: Asked, /, limit: int, **given: Any) -> None:
     """List dead and failed tasks, newest first, each with its reason and last error."""
-    choice = chosen(given, default=_STATES)
+    choice, place = chosen(given, default=_STATES), page_place(given)
     with opened(asked) as app:
-        page = choice.page(app, limit=limit, after=after)
+        page = choice.page(app, limit=limit, **place)
     show_tasks(Output(asked), page, dead=True)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from wherry.app.asked_filter import held_text
 from wherry.cli import bulk, values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_MOMENTS = {
+    "created_after": "Only if enqueued then or later.",
+    "created_before": "Only if enqueued before.",
+    "finished_after": "Only if finished then or later.",
+    "finished_before": "Only if finished before.",
+}
 _SAMPLE = 10
 _COUNTED_AT_ONCE = 1000
 _NAMED_TO_PEOPLE = 20
@@ -51,12 +58,26 @@ def with_filters(states: Sequence[str], default: str) -> Callable[[F], F]:
         click.option("--queue", metavar="NAME", help="Only tasks of this queue."),
         click.option("--type", metavar="NAME", help="Only tasks of this type."),
         click.option("--tag", metavar="TAG", help="Only tasks with this tag."),
+        click.option("--key", metavar="KEY", help="Only the task with this idempotency key."),
+        click.option("--worker", metavar="NAME", help="Only tasks that this worker has, or ended."),
         click.option("--error", metavar="TEXT", help="Only if the last error holds this text."),
+        click.option(
+            "--payload",
+            metavar="PATH=VALUE",
+            multiple=True,
+            help="Only if the payload has this, such as customer.id=42; repeatable.",
+        ),
         click.option(
             "--older-than",
             metavar="DURATION",
             type=values.duration,
             help="Only if finished so long ago, such as 2h; for live tasks, if enqueued.",
+        ),
+        *(
+            click.option(
+                f"--{name.replace('_', '-')}", metavar="INSTANT", type=values.instant, help=text
+            )
+            for name, text in _MOMENTS.items()
         ),
         click.option(
             "--state",
@@ -65,6 +86,18 @@ def with_filters(states: Sequence[str], default: str) -> Callable[[F], F]:
             help=f"Only tasks in this state; repeatable (default: {default}).",
         ),
     )
+
+
+def with_search_timeout(command: F) -> F:
+    """Add how long a search may take."""
+    add = click.option(
+        "--search-timeout",
+        metavar="DURATION",
+        type=values.duration,
+        default="30s",
+        help="Give up after so long, 60s at most (default: 30s).",
+    )
+    return add(command)
 
 
 def with_page(states: Sequence[str], default: str) -> Callable[[F], F]:
@@ -84,6 +117,13 @@ def with_page(states: Sequence[str], default: str) -> Callable[[F], F]:
             type=values.TASK_ID,
             help="Go on after this task, the last of the page before.",
         ),
+        click.option(
+            "--before",
+            metavar="ID",
+            type=values.TASK_ID,
+            help="Go back: the page that ends before this task, the first of another.",
+        ),
+        with_search_timeout,
         with_database,
         with_json,
         with_verbosity,
@@ -93,8 +133,20 @@ def with_page(states: Sequence[str], default: str) -> Callable[[F], F]:
 def chosen(given: dict[str, Any], *, default: Sequence[str]) -> bulk.Chosen:
     """Return the choice that the options of `with_filters` make, taking them out of *given*."""
     states: tuple[str, ...] = given.pop("state") or tuple(default)
-    names = ("queue", "type", "tag", "error", "older_than")
-    return bulk.Chosen(states=states, **{name: given.pop(name) for name in names})
+    said = {name: given.pop(name) for name in bulk.CHOOSING}
+    said["payload"] = held_text(said["payload"]) if said["payload"] else None
+    return bulk.Chosen(states=states, **said)
+
+
+def page_place(given: dict[str, Any]) -> dict[str, Any]:
+    """Return which page is wanted, and how long its search may take. Raises UsageError."""
+    if given["after"] is not None and given["before"] is not None:
+        raise click.UsageError("give --after or --before, not both")
+    return {
+        "after": given["after"],
+        "before": given["before"],
+        "timeout": given["search_timeout"],
+    }
 
 
 def with_selection(states: Sequence[str], default: str) -> Callable[[F], F]:

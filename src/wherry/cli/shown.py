@@ -102,7 +102,13 @@ def task_fields(task: Task, *, with_history: bool = False) -> dict[str, Any]:
 def show_tasks(out: Output, page: Page, *, dead: bool = False) -> None:
     """Answer with a page of tasks."""
     if out.as_json:
-        out.json({"tasks": [task_fields(task) for task in page.tasks], "after": page.after})
+        out.json(
+            {
+                "tasks": [task_fields(task) for task in page.tasks],
+                "after": page.after,
+                "before": page.before,
+            }
+        )
         return
     rows = [_dead_row(task) if dead else _row(task) for task in page.tasks]
     if rows:
@@ -111,6 +117,8 @@ def show_tasks(out: Output, page: Page, *, dead: bool = False) -> None:
         out.note("no tasks")
     if page.after is not None:
         out.note(f"there are more: --after {page.after}")
+    if page.before is not None:
+        out.note(f"there are newer ones: --before {page.before}")
 
 
 def show_sample(out: Output, tasks: Iterable[Task]) -> None:

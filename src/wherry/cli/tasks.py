@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,16 @@ from wherry.cli import bulk, values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Output
-from wherry.cli.selecting import change, chosen, selection, with_page, with_selection
+from wherry.cli.selecting import (
+    change,
+    chosen,
+    page_place,
+    selection,
+    with_filters,
+    with_page,
+    with_search_timeout,
+    with_selection,
+)
 from wherry.cli.shown import show_task, show_tasks
 from wherry.cli.shown_why import show_why
 from wherry.domain.state import FINAL, State
@@ -36,12 +46,38 @@ def tasks() -> None:
 @tasks.command(name="list")
 @with_page(_STATES, "every state")
 @click.pass_obj
-def list_tasks(asked: Asked, /, limit: int, after: int | None, **given: Any) -> None:
+def list_tasks(asked: Asked, /, limit: int, **given: Any) -> None:
     """List tasks, newest first."""
+    choice, place = chosen(given, default=_STATES), page_place(given)
+    with opened(asked) as app:
+        page = choice.page(app, limit=limit, **place)
+    show_tasks(Output(asked), page)
+
+
+@tasks.command()
+@with_filters(_STATES, "every state")
+@click.option(
+    "--most",
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    default=10_000,
+    help="Stop at so many, up to 100000 (default: 10000).",
+)
+@with_search_timeout
+@with_database
+@with_json
+@with_verbosity
+@click.pass_obj
+def count(asked: Asked, /, most: int, search_timeout: timedelta, **given: Any) -> None:
+    """Count tasks, up to a number: a + behind it says that there are more."""
     choice = chosen(given, default=_STATES)
     with opened(asked) as app:
-        page = choice.page(app, limit=limit, after=after)
-    show_tasks(Output(asked), page)
+        counted = app.count_tasks(most=most, timeout=search_timeout, **choice.options)
+    out = Output(asked)
+    if out.as_json:
+        out.json(counted._asdict())
+        return
+    out.line(f"{counted.tasks:,}{'+' if counted.capped else ''}")
 
 
 @tasks.command()

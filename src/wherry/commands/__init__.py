@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from wherry.commands.audit import PruneAudit
 from wherry.commands.base import Command
+from wherry.commands.finding import CountTasks, ListTasks
 from wherry.commands.fronts import RescueTasks
 from wherry.commands.leases import (
     CompleteInTransaction,
@@ -33,7 +34,6 @@ from wherry.commands.tasks import (
     DrawTaskIds,
     EnqueueTasks,
     GetTask,
-    ListTasks,
     PurgeTasks,
     RequeueTasks,
 )
@@ -43,6 +43,7 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "enqueue": (DrawTaskIds, EnqueueTasks),
     "get_task": (GetTask,),
     "list_tasks": (ListTasks,),
+    "count_tasks": (CountTasks,),
     "result": (GetTask,),
     "why": (WhyTask,),
     "cancel": (CancelTasks,),

@@ -43,6 +43,14 @@ class Command(Generic[R_co]):
         """Whether its statements need one transaction. A single statement is one by itself."""
         return False
 
+    @property
+    def limit_seconds(self) -> float | None:
+        """How long each of its statements may take, which it sees to itself; None: as any other.
+
+        Whoever carries it raises TimedOut for one that took longer, and sends it no second time.
+        """
+        return None
+
     def again(self) -> Command[R_co]:
         """The command to send when the answer to this one was lost."""
         return self

@@ -1,4 +1,4 @@
-"""Enqueue, look at, cancel, requeue and purge tasks.
+"""Enqueue, read, cancel, requeue and purge tasks.
 
 Everything about keys is decided in enqueue_tasks.sql, in one statement; only a key whose task has
 finished takes a second look, since reading the finished partitions would slow every other enqueue.
@@ -12,17 +12,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
-from wherry.commands.base import Answer, Command, Rows, Statement
+from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.task_texts import Look, common, flag_text, one_params, run_text, task_text
 from wherry.domain.options import TaskSpec
-from wherry.domain.state import FINAL, State
 from wherry.domain.task import (
     Attempt,
     Canceled,
     Enqueued,
-    Page,
     Purged,
     RequeueAnswer,
     Requeued,
@@ -32,9 +29,6 @@ from wherry.domain.task import (
 # A takeover can be lost to another one as long as others keep taking the same key over. The last
 # round takes what the key names then.
 _KEY_ROUNDS = 6
-
-# Of payloads and results in a page: a thousand tasks could have two gigabytes of them.
-PAGE_LIMIT_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,70 +177,6 @@ class QueuesOf(Command[list[str | None]]):
         rows = yield Statement("tasks/queues_of", {"ids": list(self.ids)})
         queues: dict[int, str] = dict(rows)
         return [queues.get(id_) for id_ in self.ids]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which tasks: every field that is not None narrows.
-
-    `older_than_seconds` counts from the end of a finished task, from the enqueue of a live one.
-    """
-
-    states: frozenset[State] = frozenset(State)
-    queue: str | None = None
-    type: str | None = None
-    tag: str | None = None
-    error: str | None = None
-    older_than_seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ListTasks(Command[Page]):
-    """List tasks, newest first. One that moves meanwhile may be in two pages, or in none.
-
-    Large ones are fewer than `limit`: each of two statements ends with the task that reaches
-    `limit_bytes`. What it left out is not read, and the page's `after` is set.
-    """
-
-    filter: Filter
-    limit: int = 100
-    after: int | None = None
-    limit_bytes: int = PAGE_LIMIT_BYTES
-
-    def answer(self) -> Answer[Page]:
-        states = self.filter.states
-        found: list[Rows] = []
-        live = [s for s in ("ready", "delayed", "parked") if State.QUEUED in states]
-        live += ["leased"] if State.LEASED in states else []
-        final = sorted(states & FINAL)
-        if live:
-            found.append((yield Statement("tasks/list_live_tasks", self._params(live))))
-        if final:
-            only_dead = states & FINAL <= {State.DEAD, State.FAILED}
-            name = "tasks/list_dead_tasks" if only_dead else "tasks/list_finished_tasks"
-            found.append((yield Statement(name, self._params([str(state) for state in final]))))
-        # Behind the last row of a statement that has more, the other's rows are not next.
-        ends = [rows[-1][0] for rows in found if rows and rows[-1][-1]]
-        oldest = max(ends, default=0)
-        # Between the two statements a task may have finished: it is shown as it ended.
-        newest = {row[0]: row[:-1] for rows in found for row in rows if row[0] >= oldest}
-        ordered = sorted(newest.values(), key=lambda row: row[0], reverse=True)
-        more = bool(ends) or len(ordered) > self.limit
-        tasks = [Task.of_row(row) for row in ordered[: self.limit]]
-        return Page(tuple(tasks), tasks[-1].id if more else None)
-
-    def _params(self, states: list[str]) -> dict[str, Any]:
-        return {
-            "states": states,
-            "queue": self.filter.queue,
-            "type": self.filter.type,
-            "tag": self.filter.tag,
-            "error": self.filter.error,
-            "older_than_seconds": self.filter.older_than_seconds,
-            "after": self.after,
-            "limit_tasks": self.limit + 1,
-            "limit_bytes": self.limit_bytes,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,10 +161,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some tasks, newest first; pass `after` to get the next ones (None: there are no more)."""
+    """Some tasks, newest first; pass `after` to get the next ones (None: there are no more).
+
+    `before` gets those that come before them, which are newer (None: these were the newest).
+    """
 
     tasks: tuple[Task, ...]
     after: int | None
+    before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ _TABLE: Final[tuple[tuple[type[Exception], str, str, int], ...]] = (
     (errors.InvalidOption, "INVALID_OPTION", "INVALID_ARGUMENT", 400),
     (errors.InvalidTask, "INVALID_TASK", "INVALID_ARGUMENT", 400),
     (errors.NotFound, "NOT_FOUND", "NOT_FOUND", 404),
+    (errors.TimedOut, "TIMED_OUT", "DEADLINE_EXCEEDED", 504),
     (errors.LeaseLost, "LEASE_LOST", "FAILED_PRECONDITION", 409),
     (errors.KeyTaken, "KEY_TAKEN", "FAILED_PRECONDITION", 409),
     (errors.Busy, "BUSY", "ABORTED", 409),
@@ -61,6 +62,7 @@ _ON_THE_WIRE: Final = {
     "lease_for": "lease_duration",
     "limit": "page_size",
     "after": "page_token",
+    "before": "page_token",
 }
 
 # In an outage every call fails for the same reason: a line now and then says as much.

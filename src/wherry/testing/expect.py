@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from wherry.app.app import App
-from wherry.commands.tasks import Filter, ListTasks
+from wherry.commands.finding import ListTasks
+from wherry.domain.filter import Filter
 from wherry.domain.task import Task
 from wherry.errors import DecodeError
 from wherry.tasks.task import TaskType

@@ -7,10 +7,12 @@ a command that can be repeated may be sent again.
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 import psycopg
 from psycopg import errors
 
+from wherry.commands.base import Command
 from wherry.domain.lines import on_one_line
 from wherry.errors import (
     InvalidTask,
@@ -121,6 +123,11 @@ def without_rows(error: BaseException) -> BaseException:
             return type(found)(said).with_traceback(found.__traceback__)
         found = None if found is None else found.__cause__ or found.__context__
     return error
+
+
+def is_time_up(error: BaseException, command: Command[Any]) -> bool:
+    """Whether a statement took longer than its command lets it."""
+    return command.limit_seconds is not None and isinstance(error, errors.QueryCanceled)
 
 
 def translated(error: BaseException, *, schema: str) -> WherryError | None:

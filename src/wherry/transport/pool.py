@@ -17,11 +17,11 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from wherry.commands.base import Command
 from wherry.config import PoolSettings
 from wherry.domain.lines import on_one_line
-from wherry.errors import PoolExhausted, Unavailable
+from wherry.errors import PoolExhausted, TimedOut, Unavailable
 from wherry.transport.base import arun
 from wherry.transport.bounded import AsyncConnection
 from wherry.transport.connect import connection_text
-from wherry.transport.faults import Fault, fault_of, translated
+from wherry.transport.faults import Fault, fault_of, is_time_up, translated
 from wherry.transport.patience import Patience
 from wherry.transport.quiet import quiet_pool
 from wherry.transport.use import PoolUse
@@ -79,6 +79,8 @@ class PoolTransport:
             try:
                 return await self._once(command)
             except (psycopg.Error, OSError) as error:
+                if is_time_up(error, command):
+                    raise TimedOut(command.limit_seconds or 0.0) from error
                 fault = fault_of(error)
                 may_repeat = fault is Fault.TRANSIENT or (
                     fault is Fault.LOST and command.repeatable
@@ -101,7 +103,7 @@ class PoolTransport:
             async with connection.transaction():
                 return await arun(connection, command, schema=self.schema)
         except psycopg.Error as error:
-            if fault_of(error) is Fault.LOST:
+            if fault_of(error) is Fault.LOST and not is_time_up(error, command):
                 # A read-only or dying server still answers: this connection is of no more use.
                 await connection.close()
             raise

@@ -28,12 +28,13 @@ _MESSAGE_LIMIT_BYTES = 1000
 _FIELD_LIMIT_BYTES = 520
 
 # What the exceptions know besides their text, where it is a number or a name.
-_FACTS: Final = ("task_id", "token", "key", "taken_by", "index", "option")
+_FACTS: Final = ("task_id", "token", "key", "taken_by", "index", "option", "seconds")
 _KINDS: Final[dict[str, type[errors.WherryError]]] = {
     "INVALID_PAYLOAD": errors.InvalidPayload,
     "INVALID_OPTION": errors.InvalidOption,
     "INVALID_TASK": errors.InvalidTask,
     "NOT_FOUND": errors.NotFound,
+    "TIMED_OUT": errors.TimedOut,
     "LEASE_LOST": errors.LeaseLost,
     "KEY_TAKEN": errors.KeyTaken,
     "BUSY": errors.Busy,
@@ -83,7 +84,7 @@ def facts_of(error: Exception) -> dict[str, str]:
     facts: dict[str, str] = {}
     for name in _FACTS:
         value: object = getattr(error, name, None)
-        if isinstance(value, int | str):
+        if isinstance(value, int | float | str):
             facts[name] = _cut(str(value), _FIELD_LIMIT_BYTES)
     return facts
 
@@ -208,6 +209,8 @@ def _made(
             error.token = _number(known.get("token")) or 0
         case errors.Busy():
             error.task_id = _number(known.get("task_id")) or 0
+        case errors.TimedOut():
+            error.seconds = float(known.get("seconds", "nan"))
         case errors.NotFound():
             error.task_id = _number(known.get("task_id"))
         case errors.LimitReached():

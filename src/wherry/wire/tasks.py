@@ -12,10 +12,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from wherry.commands.tasks import Filter
 from wherry.domain.options import TaskSpec
 from wherry.domain.retry import from_json
-from wherry.domain.state import State
 from wherry.domain.stored import decode
 from wherry.domain.task import Attempt, Enqueued, Requeued, Task
 from wherry.errors import DecodeError, InvalidOption
@@ -260,34 +258,6 @@ def headers_text(headers: Mapping[str, str]) -> str | None:
 def policy_text(message: Any) -> str | None:
     """Return the policy of a message that may have one (`retry`), as it is stored."""
     return json.dumps(policy_to_store(message.retry)) if message.HasField("retry") else None
-
-
-_NARROWING = ("queue", "type", "tag", "error")
-
-
-def write_filter(wanted: Filter) -> pb.TaskFilter:
-    """Return the filter; all states are the same as none said."""
-    message = pb.TaskFilter(
-        queue=wanted.queue, type=wanted.type, tag=wanted.tag, error=wanted.error
-    )
-    if wanted.states != frozenset(State):
-        message.states.extend(STATES.write(state) for state in sorted(wanted.states))
-    if wanted.older_than_seconds is not None:
-        message.older_than.CopyFrom(write_duration(wanted.older_than_seconds))
-    return message
-
-
-def read_filter(message: pb.TaskFilter) -> dict[str, Any]:
-    """Return what the filter says, unchecked, by the names that `App.list_tasks` has for it."""
-    found: dict[str, Any] = dict.fromkeys(("state", *_NARROWING, "older_than"))
-    if message.states:
-        found["state"] = STATES.read_all(message.states, option="states")
-    for name in _NARROWING:
-        if _has(message, name):
-            found[name] = getattr(message, name)
-    if message.HasField("older_than"):
-        found["older_than"] = read_duration(message.older_than, option="older_than")
-    return found
 
 
 def write_page_token(after: int | None) -> str:

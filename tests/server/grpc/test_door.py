@@ -67,7 +67,7 @@ async def test_every_rpc_of_the_contract_is_answered(stub: Stub) -> None:
 
 async def test_an_unknown_method_is_called_that(channel: Any) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await channel.unary_unary("/wherry.v1.TaskQueue/WhyTask")(b"")
+        await channel.unary_unary("/wherry.v1.TaskQueue/NoSuchVerb")(b"")
 
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 

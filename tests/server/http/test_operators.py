@@ -8,7 +8,7 @@ import httpx
 
 import wherry
 from tests.facts import await_for
-from wherry.server.http import task_calls
+from wherry.server.http import finding_calls
 from wherry.testing import Clock
 
 
@@ -66,7 +66,7 @@ async def test_a_page_of_large_tasks_is_a_shorter_one(
     client: httpx.AsyncClient, monkeypatch: Any
 ) -> None:
     ids = await stored(client, 3, payload={"x": "y" * 1000})
-    monkeypatch.setattr(task_calls, "_MOST_CHARACTERS", 1500)
+    monkeypatch.setattr(finding_calls, "_MOST_CHARACTERS", 1500)
 
     found: list[str] = []
     query: dict[str, str] = {}

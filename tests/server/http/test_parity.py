@@ -13,16 +13,24 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from wherry.domain.state import State
 from wherry.domain.task import Canceled, Purged, RequeueAnswer
 from wherry.domain.worker import Directive
-from wherry.server.http import lease_bodies, looking_bodies, operator_bodies, task_bodies
+from wherry.server.http import (
+    change_bodies,
+    filter_bodies,
+    lease_bodies,
+    looking_bodies,
+    operator_bodies,
+    task_bodies,
+)
 from wherry.server.http.operations import OPERATIONS, Operation
 from wherry.wire.v1 import leases_pb2, operators_pb2, task_queue_pb2, tasks_pb2
 
 SERVICE = task_queue_pb2.DESCRIPTOR.services_by_name["TaskQueue"]
-BODIES = (task_bodies, looking_bodies, lease_bodies, operator_bodies)
+BODIES = (task_bodies, filter_bodies, change_bodies, looking_bodies, lease_bodies, operator_bodies)
 # What a path or a query says, or what a path makes needless.
 ASKED_OTHERWISE = {
     "GetTaskRequest",
     "ListTasksRequest",
+    "CountTasksRequest",
     "WhyTaskRequest",
     "ListQueuesRequest",
     "ListWorkersRequest",
@@ -105,7 +113,15 @@ def test_a_listing_is_asked_for_by_its_filter_and_its_page() -> None:
 
     # In a query a repeated parameter has the name of one.
     wanted = flat - {"filter", "states"} | {"state"}
-    assert fields_of(task_bodies.ListTasksQuery) == wanted
+    assert fields_of(filter_bodies.ListTasksQuery) == wanted
+
+
+def test_a_count_is_asked_for_by_its_filter_and_where_to_stop() -> None:
+    flat = set(messages()["TaskFilter"].fields_by_name) | set(
+        messages()["CountTasksRequest"].fields_by_name
+    )
+
+    assert fields_of(filter_bodies.CountTasksQuery) == flat - {"filter", "states"} | {"state"}
 
 
 def test_a_task_is_asked_for_by_its_id_or_its_key() -> None:
@@ -123,7 +139,9 @@ def test_a_task_of_a_batch_says_all_but_what_is_the_batchs_own() -> None:
 
 def test_no_body_is_without_a_message() -> None:
     # In a batch a task is all of an EnqueueRequest but what is the batch's own.
-    ours = {"Request", "Answer", "Struct", "ListTasksQuery", "NoQuery", "TaskKey", "BatchTask"}
+    ours = {"Request", "Answer", "Struct", "NoQuery", "TaskKey", "BatchTask"} | {
+        *("Narrowing", "TaskQuery", "ListTasksQuery", "CountTasksQuery"),
+    }
 
     assert set(structs()) - ours == set(messages()) - ASKED_OTHERWISE - {"TaskKey"}
 

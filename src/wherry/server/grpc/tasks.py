@@ -12,16 +12,16 @@ from wherry.server.caller import Caller
 from wherry.server.grpc.base import Verbs
 from wherry.server.grpc.refusals import problem_message
 from wherry.server.service import Asked, Change, Changed
+from wherry.wire.filter import read_filter, read_place, write_place
 from wherry.wire.tasks import (
     read_enqueue,
-    read_filter,
     read_page_token,
     write_enqueued,
     write_page_token,
     write_task,
 )
 from wherry.wire.v1 import tasks_pb2 as pb
-from wherry.wire.values import CANCELED, PURGED, REQUEUED
+from wherry.wire.values import CANCELED, PURGED, REQUEUED, read_duration
 
 # What every gRPC client takes by default is 4 MiB; some room is left for what is around it.
 ANSWER_LIMIT_BYTES: Final = 4 * 1024 * 1024 - 64 * 1024
@@ -79,13 +79,19 @@ class TaskVerbs(Verbs):
         page = await self.service.list_tasks(
             caller,
             **read_filter(request.filter),
-            **_paging(request.page_size, request.page_token),
+            **_size(request.page_size),
+            **read_place(request.page_token),
+            timeout=read_timeout(request),
             limit_bytes=ANSWER_LIMIT_BYTES,
         )
         messages = fitting([write_task(task) for task in page.tasks])
         whole = len(messages) == len(page.tasks)
         after = page.after if whole else messages[-1].id
-        return pb.ListTasksResponse(tasks=messages, next_page_token=write_page_token(after))
+        return pb.ListTasksResponse(
+            tasks=messages,
+            next_page_token=write_page_token(after),
+            previous_page_token="" if page.before is None else write_place(None, page.before),
+        )
 
     async def cancel_task(
         self, caller: Caller, request: pb.CancelTaskRequest
@@ -183,10 +189,18 @@ def _asked_or_error(request: pb.EnqueueRequest) -> Asked | WherryError:
 
 
 def _paging(page_size: int, page_token: str) -> dict[str, Any]:
-    paging: dict[str, Any] = {"after": read_page_token(page_token)}
-    if page_size:
-        paging["limit"] = page_size
-    return paging
+    return {"after": read_page_token(page_token), **_size(page_size)}
+
+
+def _size(page_size: int) -> dict[str, Any]:
+    return {"limit": page_size} if page_size else {}
+
+
+def read_timeout(request: pb.ListTasksRequest | pb.CountTasksRequest) -> float | None:
+    """Return how long a search may take, in seconds; None if that was not said."""
+    if not request.HasField("timeout"):
+        return None
+    return read_duration(request.timeout, option="timeout")
 
 
 # Any: the service has one kind of change for all verbs, the wire an enum for each.

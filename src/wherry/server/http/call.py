@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wherry.domain.lease import Lease
 from wherry.server.caller import Caller
-from wherry.server.http.task_bodies import Answer
+from wherry.server.http.bodies import Answer
 
 if TYPE_CHECKING:
     from wherry.server.service import Service

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from wherry.app.asked import LONGEST_LEASE_SECONDS
+from wherry.app.asked_filter import HELD
 from wherry.config import ServerSettings
 from wherry.domain.durations import LONGEST_SECONDS
 from wherry.domain.failure import MESSAGE_LIMIT_BYTES
@@ -164,6 +165,24 @@ PageToken: TypeAlias = Annotated[
         pattern=f"^(?:{up_to(HIGHEST_ID)})?$",
         description="From the page before: what comes behind it. Opaque.",
     ),
+]
+Held: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=f"^{HELD}$",
+        max_length=4096,
+        description="A field of a payload and its value: JSON, or else text.",
+    ),
+]
+ListPageToken: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=f"^(?:b?{up_to(HIGHEST_ID)})?$",
+        description="From another page: what comes behind it, or before it. Opaque.",
+    ),
+]
+SearchLength: TypeAlias = Annotated[
+    str, _length("How long it may take: 1 s to 60 s; 3 s if not given.", most=60, least=1)
 ]
 PageSize: TypeAlias = Annotated[
     int, Meta(ge=1, le=BATCH_LIMIT, description="How many tasks a page has at most.")

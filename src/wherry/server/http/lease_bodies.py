@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from wherry.domain.worker import Directive
+from wherry.server.http.bodies import Answer, Request
 from wherry.server.http.fields import (
     BATCH_LIMIT,
     HEARTBEAT_LIMIT,
@@ -27,7 +28,7 @@ from wherry.server.http.fields import (
     WaitLength,
     Worker,
 )
-from wherry.server.http.task_bodies import Answer, Problem, Request, RetryPolicy
+from wherry.server.http.task_bodies import Problem, RetryPolicy
 
 
 class Reported(StrEnum):

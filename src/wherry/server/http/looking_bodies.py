@@ -7,8 +7,8 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from wherry.domain.state import State
+from wherry.server.http.bodies import Answer
 from wherry.server.http.fields import Id, Instant
-from wherry.server.http.task_bodies import Answer
 
 
 class Reason(Answer):

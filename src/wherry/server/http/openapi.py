@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from wherry import __version__
+from wherry.domain.filter import NARROWING
 from wherry.domain.state import State
 from wherry.server.http.fields import Id
 from wherry.server.http.lease_bodies import Outcome
@@ -35,6 +36,7 @@ _OWN: Final = {
     404: "There is no such task, or it is not for the caller to see.",
     409: "It cannot be done as things stand: the lease is lost (`LEASE_LOST`), somebody is settling"
     " the task in an open transaction (`BUSY`), or the key names another task (`KEY_TAKEN`).",
+    504: "The search took longer than it may; nothing was changed.",
 }
 _DESCRIPTION: Final = """\
 A task queue in PostgreSQL: the same verbs as over gRPC.
@@ -83,7 +85,7 @@ _RULES: Final[dict[str, dict[str, Any]]] = {
     "TaskFilter": {
         "anyOf": [
             {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
-            for name in ("queue", "type", "tag", "error", "older_than")
+            for name in NARROWING
         ]
     },
 }

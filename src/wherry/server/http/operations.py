@@ -10,13 +10,22 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
+from wherry.server.http import change_bodies as changes
+from wherry.server.http import (
+    change_calls,
+    finding_calls,
+    lease_calls,
+    looking_calls,
+    operator_calls,
+    task_calls,
+)
+from wherry.server.http import filter_bodies as filters
 from wherry.server.http import lease_bodies as leases
-from wherry.server.http import lease_calls, looking_calls, operator_calls, task_calls
 from wherry.server.http import looking_bodies as looking
 from wherry.server.http import operator_bodies as operators
 from wherry.server.http import task_bodies as tasks
+from wherry.server.http.bodies import Answer, Request
 from wherry.server.http.call import Call, Reply
-from wherry.server.http.task_bodies import Answer, Request
 
 PREFIX: Final = "/api/v1"
 
@@ -74,10 +83,21 @@ OPERATIONS: Final = (
         "ListTasks",
         "GET",
         "/tasks",
-        tasks.ListTasksQuery,
-        tasks.ListTasksResponse,
-        task_calls.list_tasks,
+        filters.ListTasksQuery,
+        filters.ListTasksResponse,
+        finding_calls.list_tasks,
         "List tasks, newest first and without their histories.",
+        (504,),
+    ),
+    Operation(
+        "CountTasks",
+        "GET",
+        "/tasks:count",
+        filters.CountTasksQuery,
+        filters.CountTasksResponse,
+        finding_calls.count_tasks,
+        "Count tasks, up to a number.",
+        (504,),
     ),
     Operation(
         "GetTask",
@@ -93,9 +113,9 @@ OPERATIONS: Final = (
         "CancelTask",
         "POST",
         "/tasks/{id}:cancel",
-        tasks.CancelTaskRequest,
-        tasks.CancelTaskResponse,
-        task_calls.cancel_task,
+        changes.CancelTaskRequest,
+        changes.CancelTaskResponse,
+        change_calls.cancel_task,
         "Cancel one task: at once if it is queued, else its worker is told.",
         (404,),
     ),
@@ -103,9 +123,9 @@ OPERATIONS: Final = (
         "RequeueTask",
         "POST",
         "/tasks/{id}:requeue",
-        tasks.RequeueTaskRequest,
-        tasks.RequeueTaskResponse,
-        task_calls.requeue_task,
+        changes.RequeueTaskRequest,
+        changes.RequeueTaskResponse,
+        change_calls.requeue_task,
         "Put one finished task back; its attempts start again.",
         (404, 409),
     ),
@@ -132,28 +152,31 @@ OPERATIONS: Final = (
         "CancelTasks",
         "POST",
         "/tasks:cancel",
-        tasks.CancelTasksRequest,
-        tasks.CancelTasksResponse,
-        task_calls.cancel_tasks,
+        changes.CancelTasksRequest,
+        changes.CancelTasksResponse,
+        change_calls.cancel_tasks,
         "Cancel one page of the tasks that are named or match.",
+        (504,),
     ),
     Operation(
         "RequeueTasks",
         "POST",
         "/tasks:requeue",
-        tasks.RequeueTasksRequest,
-        tasks.RequeueTasksResponse,
-        task_calls.requeue_tasks,
+        changes.RequeueTasksRequest,
+        changes.RequeueTasksResponse,
+        change_calls.requeue_tasks,
         "Put back one page of the finished tasks that are named or match.",
+        (504,),
     ),
     Operation(
         "PurgeTasks",
         "POST",
         "/tasks:purge",
-        tasks.PurgeTasksRequest,
-        tasks.PurgeTasksResponse,
-        task_calls.purge_tasks,
+        changes.PurgeTasksRequest,
+        changes.PurgeTasksResponse,
+        change_calls.purge_tasks,
         "Delete one page of the finished tasks that are named or match, with history and keys.",
+        (504,),
     ),
     Operation(
         "Lease",

@@ -7,10 +7,10 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from wherry.domain.worker import Directive
+from wherry.server.http.bodies import Answer, Request
 from wherry.server.http.fields import BATCH_LIMIT, Instance, Instant, Reason, Seconds
 from wherry.server.http.fields import Queue as QueueName
 from wherry.server.http.fields import Worker as WorkerName
-from wherry.server.http.task_bodies import Answer, Request
 
 
 class NoQuery(Request):

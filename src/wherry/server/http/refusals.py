@@ -13,8 +13,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from wherry.server.http.bodies import Answer
 from wherry.server.http.fields import Seconds, given, write_seconds
-from wherry.server.http.task_bodies import Answer
 from wherry.server.problems import Problem
 
 MEDIA_TYPE: Final = "application/problem+json"

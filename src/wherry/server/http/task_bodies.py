@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from wherry.domain.state import State
-from wherry.domain.task import Canceled as CancelAnswer
-from wherry.domain.task import Purged as PurgeAnswer
-from wherry.domain.task import RequeueAnswer
+from wherry.server.http.bodies import Answer, Request
 from wherry.server.http.fields import (
     BATCH_LIMIT,
     Headers,
@@ -24,26 +22,13 @@ from wherry.server.http.fields import (
     Key,
     Length,
     MaxAttempts,
-    PageSize,
-    PageToken,
     PositiveLength,
     Priority,
     Queue,
-    Reason,
     Seconds,
-    Tag,
     Tags,
-    Text,
     Type,
 )
-
-
-class Request(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The ground of what is sent: unknown fields are refused."""
-
-
-class Answer(Struct, kw_only=True, omit_defaults=True):
-    """The ground of what is answered."""
 
 
 class Problem(Answer):
@@ -217,161 +202,3 @@ class GetTaskResponse(Answer):
     """The task, with its history."""
 
     task: Task
-
-
-class TaskFilter(Request):
-    """Which tasks: every field that is given narrows."""
-
-    states: Annotated[list[State] | None, Meta(description="Any of these.")] = None
-    queue: Queue | None = None
-    type: Type | None = None
-    tag: Tag | None = None
-    error: Annotated[Text | None, Meta(description="Whose last error holds this, in any case.")] = (
-        None
-    )
-    older_than: Annotated[
-        Length | None,
-        Meta(description="Whose end (or enqueue, of a live one) is longer ago."),
-    ] = None
-
-
-class ListTasksQuery(Request):
-    """Which page of which tasks."""
-
-    state: Annotated[list[State] | None, Meta(description="Any of these; may be repeated.")] = None
-    queue: Queue | None = None
-    type: Type | None = None
-    tag: Tag | None = None
-    error: Annotated[Text | None, Meta(description="Whose last error holds this, in any case.")] = (
-        None
-    )
-    older_than: Annotated[
-        Length | None, Meta(description="Whose end (or enqueue, of a live one) is longer ago.")
-    ] = None
-    page_size: Annotated[PageSize | None, Meta(description="100 if not given.")] = None
-    page_token: PageToken | None = None
-
-
-class ListTasksResponse(Answer):
-    """A page, newest first."""
-
-    tasks: Annotated[list[Task], Meta(description="Without their histories.")]
-    next_page_token: (
-        Annotated[str, Meta(description="Left out if there are no more.")] | UnsetType
-    ) = UNSET
-
-
-class CancelTaskRequest(Request):
-    """Why it is canceled."""
-
-    reason: Reason | None = None
-
-
-class CancelTaskResponse(Answer):
-    """What a cancel did."""
-
-    answer: CancelAnswer
-
-
-class RequeueTaskRequest(Request):
-    """How it is put back."""
-
-    without_key: Annotated[bool, Meta(description="Leave its key to the task that has it now.")] = (
-        False
-    )
-    reason: Reason | None = None
-
-
-class RequeueTaskResponse(Answer):
-    """What a requeue did."""
-
-    answer: RequeueAnswer
-
-
-class Selection(Request):
-    """The tasks that a call is about: ids, or what matches a filter."""
-
-    ids: Annotated[list[Id], Meta(max_length=BATCH_LIMIT)] | None = None
-    filter: Annotated[TaskFilter | None, Meta(description="Has to narrow by more than states.")] = (
-        None
-    )
-    page_size: Annotated[
-        PageSize | None, Meta(description="How many at most in this call; 500 if not given.")
-    ] = None
-    page_token: PageToken | None = None
-
-
-class CancelTasksRequest(Request):
-    """Tasks to cancel."""
-
-    selection: Selection
-    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
-    reason: Reason | None = None
-
-
-class Canceled(Answer):
-    """What became of one task."""
-
-    id: Id
-    answer: CancelAnswer
-
-
-class CancelTasksResponse(Answer):
-    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
-
-    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
-    tasks: list[Canceled]
-    next_page_token: str | UnsetType = UNSET
-
-
-class RequeueTasksRequest(Request):
-    """Finished tasks to put back."""
-
-    selection: Selection
-    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
-    reason: Reason | None = None
-    without_key: Annotated[
-        bool, Meta(description="Leave their keys to the tasks that have them now.")
-    ] = False
-
-
-class Requeued(Answer):
-    """What became of one task."""
-
-    id: Id
-    answer: RequeueAnswer
-    key: Annotated[str, Meta(description="With `key_taken`: the key.")] | UnsetType = UNSET
-    taken_by: (
-        Annotated[Id, Meta(description="With `key_taken`: the task it names.")] | UnsetType
-    ) = UNSET
-
-
-class RequeueTasksResponse(Answer):
-    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
-
-    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
-    tasks: list[Requeued]
-    next_page_token: str | UnsetType = UNSET
-
-
-class PurgeTasksRequest(Request):
-    """Finished tasks to delete, with their histories and keys."""
-
-    selection: Selection
-    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
-    reason: Reason | None = None
-
-
-class Purged(Answer):
-    """What became of one task."""
-
-    id: Id
-    answer: PurgeAnswer
-
-
-class PurgeTasksResponse(Answer):
-    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
-
-    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
-    tasks: list[Purged]
-    next_page_token: str | UnsetType = UNSET

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import UNSET, Raw, UnsetType
 
 from wherry.domain.retry import Additive, Fixed, FullJitter, from_json
 from wherry.domain.stored import decode as decode_stored
-from wherry.domain.task import Attempt, Enqueued, RequeueAnswer, Task
-from wherry.domain.task import Canceled as CancelAnswer
-from wherry.domain.task import Purged as PurgeAnswer
+from wherry.domain.task import Attempt, Enqueued, Task
 from wherry.errors import DecodeError, InvalidOption, InvalidTask, WherryError
 from wherry.server.http import task_bodies as bodies
 from wherry.server.http.call import Call, Reply
@@ -28,12 +25,7 @@ from wherry.server.http.reading import decode
 from wherry.server.http.refusals import Refused
 from wherry.server.problems import problem_of
 from wherry.server.service import Asked
-from wherry.wire.tasks import headers_of, read_page_token, write_page_token
-
-_PAGE_SIZE = 100
-_CHANGE_SIZE = 500
-# Of payloads and results in one page: a thousand tasks could have two gigabytes of them.
-_MOST_CHARACTERS = 16 * 1024 * 1024
+from wherry.wire.tasks import headers_of
 
 
 def text_of(raw: Raw) -> str:
@@ -183,21 +175,23 @@ def _enqueued(enqueued: Enqueued) -> bodies.EnqueueResponse:
 
 async def get_task(call: Call, _query: object) -> Reply:
     """Read a task by its id."""
-    task = await call.service.get_task(call.caller, id=_path_id(call))
-    return Reply(bodies.GetTaskResponse(task=_task(task, history=True)))
+    task = await call.service.get_task(call.caller, id=path_id(call))
+    return Reply(bodies.GetTaskResponse(task=task_body(task, history=True)))
 
 
 async def find_task(call: Call, query: bodies.TaskKey) -> Reply:
     """Read a task by its queue and key."""
     task = await call.service.get_task(call.caller, queue=query.queue, key=query.key)
-    return Reply(bodies.GetTaskResponse(task=_task(task, history=True)))
+    return Reply(bodies.GetTaskResponse(task=task_body(task, history=True)))
 
 
-def _path_id(call: Call) -> int:
+def path_id(call: Call) -> int:
+    """Return the id that stands in the path. Raises InvalidOption."""
     return read_id(call.id or "")
 
 
-def _task(task: Task, *, history: bool = False) -> bodies.Task:
+def task_body(task: Task, *, history: bool = False) -> bodies.Task:
+    """Return a task as answers have it, with its history or without."""
     return bodies.Task(
         id=str(task.id),
         queue=task.queue,
@@ -240,140 +234,3 @@ def _attempt(attempt: Attempt) -> bodies.Attempt:
         message=given(attempt.message),
         traceback=given(attempt.traceback),
     )
-
-
-async def list_tasks(call: Call, query: bodies.ListTasksQuery) -> Reply:
-    """List one page of tasks."""
-    page = await call.service.list_tasks(
-        call.caller,
-        state=query.state or None,
-        queue=query.queue,
-        type=query.type,
-        tag=query.tag,
-        error=query.error,
-        older_than=read_seconds(query.older_than, option="older_than"),
-        limit=_PAGE_SIZE if query.page_size is None else query.page_size,
-        after=read_page_token(query.page_token or ""),
-        limit_bytes=_MOST_CHARACTERS,
-    )
-    shown = _fitting(page.tasks)
-    # What did not fit begins the next page.
-    after = page.after if len(shown) == len(page.tasks) else shown[-1].id
-    tasks = [_task(task) for task in shown]
-    return Reply(bodies.ListTasksResponse(tasks=tasks, next_page_token=_next(after)))
-
-
-def _fitting(tasks: Sequence[Task]) -> Sequence[Task]:
-    """Return as many tasks, from the first, as one page may hold: one at least."""
-    characters = 0
-    for n, task in enumerate(tasks):
-        characters += len(task.payload_text) + len(task.result_text or "")
-        if characters > _MOST_CHARACTERS and n:
-            return tasks[:n]
-    return tasks
-
-
-def _next(after: int | None) -> str | UnsetType:
-    return UNSET if after is None else write_page_token(after)
-
-
-async def cancel_task(call: Call, body: bodies.CancelTaskRequest) -> Reply:
-    """Cancel one task."""
-    answer = await call.service.cancel_task(
-        call.caller, id=_path_id(call), reason=body.reason or None
-    )
-    return Reply(bodies.CancelTaskResponse(answer=answer))
-
-
-async def requeue_task(call: Call, body: bodies.RequeueTaskRequest) -> Reply:
-    """Put one finished task back."""
-    requeued = await call.service.requeue_task(
-        call.caller,
-        id=_path_id(call),
-        without_key=body.without_key,
-        reason=body.reason or None,
-    )
-    return Reply(bodies.RequeueTaskResponse(answer=requeued.answer))
-
-
-async def cancel_tasks(call: Call, body: bodies.CancelTasksRequest) -> Reply:
-    """Cancel tasks that are named or match."""
-    changed = await call.service.cancel_tasks(
-        call.caller,
-        **_selected(body.selection),
-        dry_run=body.dry_run,
-        reason=body.reason or None,
-    )
-    tasks = [
-        bodies.Canceled(id=str(change.id), answer=CancelAnswer(change.answer))
-        for change in changed.answers
-    ]
-    answer = bodies.CancelTasksResponse(
-        matched=changed.matched, tasks=tasks, next_page_token=_next(changed.after)
-    )
-    return Reply(answer)
-
-
-async def requeue_tasks(call: Call, body: bodies.RequeueTasksRequest) -> Reply:
-    """Put back finished tasks that are named or match."""
-    changed = await call.service.requeue_tasks(
-        call.caller,
-        **_selected(body.selection),
-        dry_run=body.dry_run,
-        reason=body.reason or None,
-        without_key=body.without_key,
-    )
-    tasks = [
-        bodies.Requeued(
-            id=str(change.id),
-            answer=RequeueAnswer(change.answer),
-            key=given(change.key),
-            taken_by=given(None if change.taken_by is None else str(change.taken_by)),
-        )
-        for change in changed.answers
-    ]
-    answer = bodies.RequeueTasksResponse(
-        matched=changed.matched, tasks=tasks, next_page_token=_next(changed.after)
-    )
-    return Reply(answer)
-
-
-async def purge_tasks(call: Call, body: bodies.PurgeTasksRequest) -> Reply:
-    """Delete finished tasks that are named or match."""
-    changed = await call.service.purge_tasks(
-        call.caller,
-        **_selected(body.selection),
-        dry_run=body.dry_run,
-        reason=body.reason or None,
-    )
-    tasks = [
-        bodies.Purged(id=str(change.id), answer=PurgeAnswer(change.answer))
-        for change in changed.answers
-    ]
-    answer = bodies.PurgeTasksResponse(
-        matched=changed.matched, tasks=tasks, next_page_token=_next(changed.after)
-    )
-    return Reply(answer)
-
-
-def _selected(selection: bodies.Selection) -> dict[str, Any]:
-    if (selection.ids is None) == (selection.filter is None):
-        raise InvalidOption("selection", None, "give either ids or a filter")
-    ids = None if selection.ids is None else [read_id(id) for id in selection.ids]
-    return {
-        "ids": ids,
-        "filter": None if selection.filter is None else _filter(selection.filter),
-        "limit": _CHANGE_SIZE if selection.page_size is None else selection.page_size,
-        "after": read_page_token(selection.page_token or "", option="selection.page_token"),
-    }
-
-
-def _filter(wanted: bodies.TaskFilter) -> Mapping[str, Any]:
-    return {
-        "state": wanted.states or None,
-        "queue": wanted.queue,
-        "type": wanted.type,
-        "tag": wanted.tag,
-        "error": wanted.error,
-        "older_than": read_seconds(wanted.older_than, option="selection.filter.older_than"),
-    }

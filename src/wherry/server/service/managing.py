@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from wherry.app.asked import asked_ids, asked_reason
@@ -13,6 +13,7 @@ from wherry.commands.base import Command
 from wherry.commands.queues import PauseQueue, ResumeQueue
 from wherry.commands.tasks import CancelTasks, PurgeTasks, QueuesOf, RequeueTasks
 from wherry.commands.workers import DirectWorkers
+from wherry.domain.filter import NARROWING
 from wherry.domain.options import check_flag, check_id, check_integer, check_name
 from wherry.domain.state import FINAL, State
 from wherry.domain.task import Canceled, Purged, RequeueAnswer, Requeued
@@ -27,7 +28,6 @@ R = TypeVar("R")
 
 _LIVE: Final = tuple(str(state) for state in State if state not in FINAL)
 _ENDED: Final = tuple(str(state) for state in State if state in FINAL)
-_NARROWING: Final = ("queue", "type", "tag", "error", "older_than")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +197,8 @@ class Managing(Base):
                 caller, verb, list(dict.fromkeys(asked_ids(ids))), dry_run=dry_run, reason=why
             )
         given = dict(filter or {})
-        if not any(given.get(name) is not None for name in _NARROWING):
-            text = f"must narrow by more than states: by {', '.join(_NARROWING)}"
+        if not any(given.get(name) is not None for name in NARROWING):
+            text = f"must narrow by more than states: by {', '.join(NARROWING)}"
             raise InvalidOption("filter", given, text)
         require_filter(caller, Right.ADMIN, given.get("queue"))
         asked = given.pop("state", None)
@@ -271,7 +271,11 @@ def _change_of(id: int, answer: Any) -> Change:
 def _shown(filter: Mapping[str, Any]) -> dict[str, Any]:
     """Return a filter as the audit writes it."""
     return {
-        name: value.total_seconds() if isinstance(value, timedelta) else value
+        name: value.total_seconds()
+        if isinstance(value, timedelta)
+        else value.isoformat()
+        if isinstance(value, datetime)
+        else value
         for name, value in filter.items()
         if value is not None
     }

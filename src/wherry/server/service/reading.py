@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from typing import Unpack
 
 import wherry
-from wherry.app.asked import asked_page
-from wherry.commands.tasks import PAGE_LIMIT_BYTES, GetTask
+from wherry.app.asked_filter import asked_count, asked_page
+from wherry.commands.finding import PAGE_LIMIT_BYTES
+from wherry.commands.tasks import GetTask
 from wherry.commands.workers import ListWorkers
 from wherry.domain.durations import Duration
+from wherry.domain.filter import Counted, FilterOptions
 from wherry.domain.options import check_id, check_key, check_name
 from wherry.domain.task import Page, QueueDepth, Task
 from wherry.domain.worker import WorkerSeen
@@ -53,33 +55,45 @@ class Reading(Base):
         self,
         caller: Caller,
         *,
-        state: str | Iterable[str] | None = None,
-        queue: str | None = None,
-        type: str | None = None,
-        tag: str | None = None,
-        error: str | None = None,
-        older_than: Duration | None = None,
         limit: int = 100,
         after: int | None = None,
+        before: int | None = None,
+        timeout: Duration | None = None,
         limit_bytes: int = PAGE_LIMIT_BYTES,
+        **filter: Unpack[FilterOptions],
     ) -> Page:
         """List tasks, newest first and without their histories.
 
-        The page ends early at some *limit_bytes* of payloads and results.
+        The page ends early at some *limit_bytes* of payloads and results. Raises TimedOut for a
+        search that takes longer than *timeout*, 3 s if it was not said.
         """
-        require_filter(caller, Right.READ, queue)
+        require_filter(caller, Right.READ, filter.get("queue"))
         look = asked_page(
-            state=state,
-            queue=queue,
-            type=type,
-            tag=tag,
-            error=error,
-            older_than=older_than,
             limit=limit,
             after=after,
+            before=before,
+            timeout=self.settings.search_timeout if timeout is None else timeout,
             limit_bytes=limit_bytes,
+            **filter,
         )
         return await self.app.acarry(look, call="list_tasks")
+
+    async def count_tasks(
+        self,
+        caller: Caller,
+        *,
+        most: int = 10_000,
+        timeout: Duration | None = None,
+        **filter: Unpack[FilterOptions],
+    ) -> Counted:
+        """Count tasks, up to *most*. Raises TimedOut as `list_tasks` does."""
+        require_filter(caller, Right.READ, filter.get("queue"))
+        look = asked_count(
+            most=most,
+            timeout=self.settings.search_timeout if timeout is None else timeout,
+            **filter,
+        )
+        return await self.app.acarry(look, call="count_tasks")
 
     async def list_queues(self, caller: Caller) -> list[QueueDepth]:
         """Count what each queue holds that the caller may read."""

@@ -1,7 +1,8 @@
 -- List queued and leased tasks, newest first.
--- takes:   states text[] (of ready, delayed, parked, leased), queue, type, tag, error (a part of the last
---          error, any case), older_than_seconds, after bigint (the last id of the page before), limit_tasks,
---          limit_bytes bigint (no more are returned once their payloads and results have as many)
+-- takes:   states text[] (of ready, delayed, parked, leased), queue, type, tag, key, worker, error (a part of
+--          the last error, any case), payload (a JSON object that it holds), older_than_seconds, created_after,
+--          created_before, least bigint (the lowest id), after bigint (the last id of the page before),
+--          limit_tasks, limit_bytes bigint (no more are returned once their payloads and results have as many)
 -- returns: a Task and has_more
 -- locks:   none
 -- index:   live_pkey, lease_pkey
@@ -21,14 +22,7 @@
                    and (not l.split or live.id = any (l.task_ids))
                  limit 1
            ) as lease on true
-          where live.state = any (:states::text[])
-            and (:queue::text is null or live.queue = :queue::text)
-            and (:type::text is null or live.type = :type::text)
-            and (:tag::text is null or live.tags @> array[:tag::text])
-            and (:error::text is null or position(lower(:error::text) in lower(live.last_error)) > 0)
-            and (:after::bigint is null or live.id < :after::bigint)
-            and (:older_than_seconds::double precision is null
-                 or live.created_at < wherry.now() - :older_than_seconds::double precision * interval '1 second')
+          -- part: wanted_live
           order by live.id desc
           limit :limit_tasks::integer
 -- part: fitting

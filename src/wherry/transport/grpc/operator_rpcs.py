@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from wherry.commands.finding import CountTasks
 from wherry.commands.looking import WhyTask
 from wherry.commands.queues import ListQueues, PauseQueue, ResumeQueue
 from wherry.commands.remote import GetServer
 from wherry.commands.workers import BeatWorker, DirectWorkers, LeaveWorker, ListWorkers
+from wherry.domain.filter import Counted
 from wherry.domain.worker import Directive
 from wherry.transport.grpc.rpc import Me, Rpc
+from wherry.wire.filter import write_filter
 from wherry.wire.looking import read_why
 from wherry.wire.operators import read_queue, read_worker
 from wherry.wire.v1 import leases_pb2, operators_pb2, tasks_pb2
-from wherry.wire.values import DIRECTIVES
+from wherry.wire.values import DIRECTIVES, write_duration
 
 
 def directive_in(response: object) -> Directive | None:
@@ -33,6 +36,18 @@ def of_operators(command: object, me: Me, reason: str | None) -> Rpc[Any] | None
                 method="WhyTask",
                 request=tasks_pb2.WhyTaskRequest(id=command.id),
                 read=read_why,
+            )
+        case CountTasks():
+            asked = tasks_pb2.CountTasksRequest(
+                filter=write_filter(command.filter), most=command.most
+            )
+            if command.within_seconds is not None:
+                asked.timeout.CopyFrom(write_duration(command.within_seconds))
+            return Rpc(
+                method="CountTasks",
+                request=asked,
+                read=lambda response: Counted(response.tasks, response.capped),
+                wait_seconds=command.within_seconds or 0.0,
             )
         case ListQueues():
             return Rpc(

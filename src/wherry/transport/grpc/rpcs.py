@@ -12,13 +12,13 @@ from typing import Any, TypeVar, cast
 
 from wherry.commands.audit import Audited
 from wherry.commands.base import Command
+from wherry.commands.finding import ListTasks
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks, HeartbeatLeases
 from wherry.commands.remote import PollTasks
 from wherry.commands.tasks import (
     CancelTasks,
     EnqueueTasks,
     GetTask,
-    ListTasks,
     PurgeTasks,
     RequeueTasks,
 )
@@ -28,15 +28,13 @@ from wherry.domain.task import Canceled, Page, Purged, RequeueAnswer, Requeued, 
 from wherry.errors import ConfigError, InvalidTask
 from wherry.transport.grpc.operator_rpcs import of_operators
 from wherry.transport.grpc.rpc import Me, Rpc
+from wherry.wire.filter import read_place, write_filter, write_place
 from wherry.wire.leases import read_leases, write_outcome
 from wherry.wire.status import read_problem
 from wherry.wire.tasks import (
     read_enqueued,
-    read_page_token,
     read_requeued,
     read_task,
-    write_filter,
-    write_page_token,
     write_spec,
 )
 from wherry.wire.v1 import leases_pb2, tasks_pb2
@@ -138,14 +136,22 @@ def _of_tasks(
             asked = tasks_pb2.ListTasksRequest(
                 filter=write_filter(command.filter),
                 page_size=command.limit,
-                page_token=write_page_token(command.after),
+                page_token=write_place(command.after, command.before),
             )
+            if command.within_seconds is not None:
+                asked.timeout.CopyFrom(write_duration(command.within_seconds))
 
             def read_page(response: tasks_pb2.ListTasksResponse) -> Page:
                 tasks = tuple(read_task(task) for task in response.tasks)
-                return Page(tasks, read_page_token(response.next_page_token))
+                after = read_place(response.next_page_token)["after"]
+                return Page(tasks, after, read_place(response.previous_page_token)["before"])
 
-            return Rpc(method="ListTasks", request=asked, read=read_page)
+            return Rpc(
+                method="ListTasks",
+                request=asked,
+                read=read_page,
+                wait_seconds=command.within_seconds or 0.0,
+            )
         case CancelTasks(ids=ids):
 
             def read_canceled(response: tasks_pb2.CancelTasksResponse) -> list[Canceled]:

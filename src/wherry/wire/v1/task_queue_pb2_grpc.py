@@ -93,6 +93,11 @@ class TaskQueueStub(object):
                 request_serializer=wherry_dot_v1_dot_tasks__pb2.ListTasksRequest.SerializeToString,
                 response_deserializer=wherry_dot_v1_dot_tasks__pb2.ListTasksResponse.FromString,
                 _registered_method=True)
+        self.CountTasks = channel.unary_unary(
+                '/wherry.v1.TaskQueue/CountTasks',
+                request_serializer=wherry_dot_v1_dot_tasks__pb2.CountTasksRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_tasks__pb2.CountTasksResponse.FromString,
+                _registered_method=True)
         self.WhyTask = channel.unary_unary(
                 '/wherry.v1.TaskQueue/WhyTask',
                 request_serializer=wherry_dot_v1_dot_tasks__pb2.WhyTaskRequest.SerializeToString,
@@ -236,6 +241,13 @@ class TaskQueueServicer(object):
 
     def ListTasks(self, request, context):
         """List tasks, newest first and without their histories.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountTasks(self, request, context):
+        """Count tasks, up to a number.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -389,6 +401,11 @@ def add_TaskQueueServicer_to_server(servicer, server):
                     servicer.ListTasks,
                     request_deserializer=wherry_dot_v1_dot_tasks__pb2.ListTasksRequest.FromString,
                     response_serializer=wherry_dot_v1_dot_tasks__pb2.ListTasksResponse.SerializeToString,
+            ),
+            'CountTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountTasks,
+                    request_deserializer=wherry_dot_v1_dot_tasks__pb2.CountTasksRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_tasks__pb2.CountTasksResponse.SerializeToString,
             ),
             'WhyTask': grpc.unary_unary_rpc_method_handler(
                     servicer.WhyTask,
@@ -754,6 +771,33 @@ class TaskQueue(object):
             '/wherry.v1.TaskQueue/ListTasks',
             wherry_dot_v1_dot_tasks__pb2.ListTasksRequest.SerializeToString,
             wherry_dot_v1_dot_tasks__pb2.ListTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/CountTasks',
+            wherry_dot_v1_dot_tasks__pb2.CountTasksRequest.SerializeToString,
+            wherry_dot_v1_dot_tasks__pb2.CountTasksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -62,6 +62,8 @@ class TaskQueueStub:
     """Read a task with its history."""
     ListTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.ListTasksRequest, _tasks_pb2.ListTasksResponse]
     """List tasks, newest first and without their histories."""
+    CountTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.CountTasksRequest, _tasks_pb2.CountTasksResponse]
+    """Count tasks, up to a number."""
     WhyTask: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.WhyTaskRequest, _tasks_pb2.WhyTaskResponse]
     """Tell why a task is where it is, and what to do about it."""
     CancelTask: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.CancelTaskRequest, _tasks_pb2.CancelTaskResponse]
@@ -116,6 +118,8 @@ class TaskQueueAsyncStub(TaskQueueStub):
     """Read a task with its history."""
     ListTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.ListTasksRequest, _tasks_pb2.ListTasksResponse]  # type: ignore[assignment]
     """List tasks, newest first and without their histories."""
+    CountTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.CountTasksRequest, _tasks_pb2.CountTasksResponse]  # type: ignore[assignment]
+    """Count tasks, up to a number."""
     WhyTask: _aio.UnaryUnaryMultiCallable[_tasks_pb2.WhyTaskRequest, _tasks_pb2.WhyTaskResponse]  # type: ignore[assignment]
     """Tell why a task is where it is, and what to do about it."""
     CancelTask: _aio.UnaryUnaryMultiCallable[_tasks_pb2.CancelTaskRequest, _tasks_pb2.CancelTaskResponse]  # type: ignore[assignment]
@@ -233,6 +237,14 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_tasks_pb2.ListTasksResponse, _abc.Awaitable[_tasks_pb2.ListTasksResponse]]:
         """List tasks, newest first and without their histories."""
+
+    @_abc_1.abstractmethod
+    def CountTasks(
+        self,
+        request: _tasks_pb2.CountTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tasks_pb2.CountTasksResponse, _abc.Awaitable[_tasks_pb2.CountTasksResponse]]:
+        """Count tasks, up to a number."""
 
     @_abc_1.abstractmethod
     def WhyTask(

@@ -1013,6 +1013,14 @@ class TaskFilter(_message.Message):
     TAG_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     OLDER_THAN_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    WORKER_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    CREATED_AFTER_FIELD_NUMBER: _builtins.int
+    CREATED_BEFORE_FIELD_NUMBER: _builtins.int
+    FINISHED_AFTER_FIELD_NUMBER: _builtins.int
+    FINISHED_BEFORE_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """In this queue."""
     type: _builtins.str
@@ -1021,6 +1029,14 @@ class TaskFilter(_message.Message):
     """With this tag."""
     error: _builtins.str
     """Whose last error holds this, in any case."""
+    id: _builtins.int
+    """With this id."""
+    key: _builtins.str
+    """With this idempotency key."""
+    worker: _builtins.str
+    """Whose lease this worker has, or which it ended."""
+    payload: _builtins.str
+    """Whose payload holds this JSON object, given as text: its fields at the same depth."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[Global___State.ValueType]:
         """Any of these; any at all if empty."""
@@ -1028,6 +1044,22 @@ class TaskFilter(_message.Message):
     @_builtins.property
     def older_than(self) -> _duration_pb2.Duration:
         """Whose end (of a finished one) or enqueue (of a live one) is longer ago."""
+
+    @_builtins.property
+    def created_after(self) -> _timestamp_pb2.Timestamp:
+        """Stored at this moment or later."""
+
+    @_builtins.property
+    def created_before(self) -> _timestamp_pb2.Timestamp:
+        """Stored before this moment."""
+
+    @_builtins.property
+    def finished_after(self) -> _timestamp_pb2.Timestamp:
+        """Ended at this moment or later."""
+
+    @_builtins.property
+    def finished_before(self) -> _timestamp_pb2.Timestamp:
+        """Ended before this moment."""
 
     def __init__(
         self,
@@ -1038,27 +1070,51 @@ class TaskFilter(_message.Message):
         tag: _builtins.str | None = ...,
         error: _builtins.str | None = ...,
         older_than: _duration_pb2.Duration | None = ...,
+        id: _builtins.int | None = ...,
+        key: _builtins.str | None = ...,
+        worker: _builtins.str | None = ...,
+        payload: _builtins.str | None = ...,
+        created_after: _timestamp_pb2.Timestamp | None = ...,
+        created_before: _timestamp_pb2.Timestamp | None = ...,
+        finished_after: _timestamp_pb2.Timestamp | None = ...,
+        finished_before: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_queue", b"_queue", "_tag", b"_tag", "_type", b"_type", "error", b"error", "older_than", b"older_than", "queue", b"queue", "tag", b"tag", "type", b"type"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_id", b"_id", "_key", b"_key", "_payload", b"_payload", "_queue", b"_queue", "_tag", b"_tag", "_type", b"_type", "_worker", b"_worker", "created_after", b"created_after", "created_before", b"created_before", "error", b"error", "finished_after", b"finished_after", "finished_before", b"finished_before", "id", b"id", "key", b"key", "older_than", b"older_than", "payload", b"payload", "queue", b"queue", "tag", b"tag", "type", b"type", "worker", b"worker"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_queue", b"_queue", "_tag", b"_tag", "_type", b"_type", "error", b"error", "older_than", b"older_than", "queue", b"queue", "states", b"states", "tag", b"tag", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_id", b"_id", "_key", b"_key", "_payload", b"_payload", "_queue", b"_queue", "_tag", b"_tag", "_type", b"_type", "_worker", b"_worker", "created_after", b"created_after", "created_before", b"created_before", "error", b"error", "finished_after", b"finished_after", "finished_before", b"finished_before", "id", b"id", "key", b"key", "older_than", b"older_than", "payload", b"payload", "queue", b"queue", "states", b"states", "tag", b"tag", "type", b"type", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__error: _TypeAlias = _typing.Literal["error"]  # noqa: Y015
     _WhichOneofArgType__error: _TypeAlias = _typing.Literal["_error", b"_error"]  # noqa: Y015
+    _WhichOneofReturnType__id: _TypeAlias = _typing.Literal["id"]  # noqa: Y015
+    _WhichOneofArgType__id: _TypeAlias = _typing.Literal["_id", b"_id"]  # noqa: Y015
+    _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
+    _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    _WhichOneofReturnType__payload: _TypeAlias = _typing.Literal["payload"]  # noqa: Y015
+    _WhichOneofArgType__payload: _TypeAlias = _typing.Literal["_payload", b"_payload"]  # noqa: Y015
     _WhichOneofReturnType__queue: _TypeAlias = _typing.Literal["queue"]  # noqa: Y015
     _WhichOneofArgType__queue: _TypeAlias = _typing.Literal["_queue", b"_queue"]  # noqa: Y015
     _WhichOneofReturnType__tag: _TypeAlias = _typing.Literal["tag"]  # noqa: Y015
     _WhichOneofArgType__tag: _TypeAlias = _typing.Literal["_tag", b"_tag"]  # noqa: Y015
     _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
     _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+    _WhichOneofReturnType__worker: _TypeAlias = _typing.Literal["worker"]  # noqa: Y015
+    _WhichOneofArgType__worker: _TypeAlias = _typing.Literal["_worker", b"_worker"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__error) -> _WhichOneofReturnType__error | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__id) -> _WhichOneofReturnType__id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__payload) -> _WhichOneofReturnType__payload | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__queue) -> _WhichOneofReturnType__queue | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tag) -> _WhichOneofReturnType__tag | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__worker) -> _WhichOneofReturnType__worker | None: ...
 
 Global___TaskFilter: _TypeAlias = TaskFilter  # noqa: Y015
 
@@ -1071,13 +1127,18 @@ class ListTasksRequest(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """1 to 1000; 100 if not given."""
     page_token: _builtins.str
-    """From the page before."""
+    """From another page: what comes behind it, or what comes before it."""
     @_builtins.property
     def filter(self) -> Global___TaskFilter:
         """All of them if not given."""
+
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """How long the search may take, a minute at most; 3 s if not given."""
 
     def __init__(
         self,
@@ -1085,10 +1146,11 @@ class ListTasksRequest(_message.Message):
         filter: Global___TaskFilter | None = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        timeout: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "page_size", b"page_size", "page_token", b"page_token", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1102,8 +1164,11 @@ class ListTasksResponse(_message.Message):
 
     TASKS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    PREVIOUS_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty if there are no more."""
+    previous_page_token: _builtins.str
+    """Gets the page before this one, of newer tasks; empty if these are the newest."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Task]:
         """Without their histories."""
@@ -1113,14 +1178,75 @@ class ListTasksResponse(_message.Message):
         *,
         tasks: _abc.Iterable[Global___Task] | None = ...,
         next_page_token: _builtins.str = ...,
+        previous_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "previous_page_token", b"previous_page_token", "tasks", b"tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListTasksResponse: _TypeAlias = ListTasksResponse  # noqa: Y015
+
+@_typing.final
+class CountTasksRequest(_message.Message):
+    """Which tasks to count."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILTER_FIELD_NUMBER: _builtins.int
+    MOST_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    most: _builtins.int
+    """Where to stop, 1 to 100000; 10000 if not given."""
+    @_builtins.property
+    def filter(self) -> Global___TaskFilter:
+        """All of them if not given."""
+
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """How long it may take, a minute at most; 3 s if not given."""
+
+    def __init__(
+        self,
+        *,
+        filter: Global___TaskFilter | None = ...,
+        most: _builtins.int = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "timeout", b"timeout"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "most", b"most", "timeout", b"timeout"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountTasksRequest: _TypeAlias = CountTasksRequest  # noqa: Y015
+
+@_typing.final
+class CountTasksResponse(_message.Message):
+    """How many there are."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASKS_FIELD_NUMBER: _builtins.int
+    CAPPED_FIELD_NUMBER: _builtins.int
+    tasks: _builtins.int
+    """So many; with capped at least so many."""
+    capped: _builtins.bool
+    """Whether there are more."""
+    def __init__(
+        self,
+        *,
+        tasks: _builtins.int = ...,
+        capped: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capped", b"capped", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountTasksResponse: _TypeAlias = CountTasksResponse  # noqa: Y015
 
 @_typing.final
 class CancelTaskRequest(_message.Message):

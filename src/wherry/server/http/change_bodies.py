@@ -1,0 +1,117 @@
+"""Changes of tasks as JSON: the bodies of operators, field by field as in the contract."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from wherry.domain.task import Canceled as CancelAnswer
+from wherry.domain.task import Purged as PurgeAnswer
+from wherry.domain.task import RequeueAnswer
+from wherry.server.http.bodies import Answer, Request
+from wherry.server.http.fields import Id, Reason
+from wherry.server.http.filter_bodies import Selection
+
+
+class CancelTaskRequest(Request):
+    """Why it is canceled."""
+
+    reason: Reason | None = None
+
+
+class CancelTaskResponse(Answer):
+    """What a cancel did."""
+
+    answer: CancelAnswer
+
+
+class RequeueTaskRequest(Request):
+    """How it is put back."""
+
+    without_key: Annotated[bool, Meta(description="Leave its key to the task that has it now.")] = (
+        False
+    )
+    reason: Reason | None = None
+
+
+class RequeueTaskResponse(Answer):
+    """What a requeue did."""
+
+    answer: RequeueAnswer
+
+
+class CancelTasksRequest(Request):
+    """Tasks to cancel."""
+
+    selection: Selection
+    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
+    reason: Reason | None = None
+
+
+class Canceled(Answer):
+    """What became of one task."""
+
+    id: Id
+    answer: CancelAnswer
+
+
+class CancelTasksResponse(Answer):
+    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
+
+    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
+    tasks: list[Canceled]
+    next_page_token: str | UnsetType = UNSET
+
+
+class RequeueTasksRequest(Request):
+    """Finished tasks to put back."""
+
+    selection: Selection
+    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
+    reason: Reason | None = None
+    without_key: Annotated[
+        bool, Meta(description="Leave their keys to the tasks that have them now.")
+    ] = False
+
+
+class Requeued(Answer):
+    """What became of one task."""
+
+    id: Id
+    answer: RequeueAnswer
+    key: Annotated[str, Meta(description="With `key_taken`: the key.")] | UnsetType = UNSET
+    taken_by: (
+        Annotated[Id, Meta(description="With `key_taken`: the task it names.")] | UnsetType
+    ) = UNSET
+
+
+class RequeueTasksResponse(Answer):
+    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
+
+    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
+    tasks: list[Requeued]
+    next_page_token: str | UnsetType = UNSET
+
+
+class PurgeTasksRequest(Request):
+    """Finished tasks to delete, with their histories and keys."""
+
+    selection: Selection
+    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
+    reason: Reason | None = None
+
+
+class Purged(Answer):
+    """What became of one task."""
+
+    id: Id
+    answer: PurgeAnswer
+
+
+class PurgeTasksResponse(Answer):
+    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
+
+    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
+    tasks: list[Purged]
+    next_page_token: str | UnsetType = UNSET

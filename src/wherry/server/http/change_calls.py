@@ -1,0 +1,110 @@
+"""Tasks are changed over HTTP, one by one or a page at a time."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from wherry.domain.task import Canceled as CancelAnswer
+from wherry.domain.task import Purged as PurgeAnswer
+from wherry.domain.task import RequeueAnswer
+from wherry.errors import InvalidOption
+from wherry.server.http import change_bodies as bodies
+from wherry.server.http.call import Call, Reply
+from wherry.server.http.fields import given, read_id
+from wherry.server.http.filter_bodies import Selection
+from wherry.server.http.finding_calls import filter_of, next_page
+from wherry.server.http.task_calls import path_id
+from wherry.wire.tasks import read_page_token
+
+_CHANGE_SIZE: Final = 500
+
+
+async def cancel_task(call: Call, body: bodies.CancelTaskRequest) -> Reply:
+    """Cancel one task."""
+    answer = await call.service.cancel_task(
+        call.caller, id=path_id(call), reason=body.reason or None
+    )
+    return Reply(bodies.CancelTaskResponse(answer=answer))
+
+
+async def requeue_task(call: Call, body: bodies.RequeueTaskRequest) -> Reply:
+    """Put one finished task back."""
+    requeued = await call.service.requeue_task(
+        call.caller,
+        id=path_id(call),
+        without_key=body.without_key,
+        reason=body.reason or None,
+    )
+    return Reply(bodies.RequeueTaskResponse(answer=requeued.answer))
+
+
+async def cancel_tasks(call: Call, body: bodies.CancelTasksRequest) -> Reply:
+    """Cancel tasks that are named or match."""
+    changed = await call.service.cancel_tasks(
+        call.caller,
+        **_selected(body.selection),
+        dry_run=body.dry_run,
+        reason=body.reason or None,
+    )
+    tasks = [
+        bodies.Canceled(id=str(change.id), answer=CancelAnswer(change.answer))
+        for change in changed.answers
+    ]
+    answer = bodies.CancelTasksResponse(
+        matched=changed.matched, tasks=tasks, next_page_token=next_page(changed.after)
+    )
+    return Reply(answer)
+
+
+async def requeue_tasks(call: Call, body: bodies.RequeueTasksRequest) -> Reply:
+    """Put back finished tasks that are named or match."""
+    changed = await call.service.requeue_tasks(
+        call.caller,
+        **_selected(body.selection),
+        dry_run=body.dry_run,
+        reason=body.reason or None,
+        without_key=body.without_key,
+    )
+    tasks = [
+        bodies.Requeued(
+            id=str(change.id),
+            answer=RequeueAnswer(change.answer),
+            key=given(change.key),
+            taken_by=given(None if change.taken_by is None else str(change.taken_by)),
+        )
+        for change in changed.answers
+    ]
+    answer = bodies.RequeueTasksResponse(
+        matched=changed.matched, tasks=tasks, next_page_token=next_page(changed.after)
+    )
+    return Reply(answer)
+
+
+async def purge_tasks(call: Call, body: bodies.PurgeTasksRequest) -> Reply:
+    """Delete finished tasks that are named or match."""
+    changed = await call.service.purge_tasks(
+        call.caller,
+        **_selected(body.selection),
+        dry_run=body.dry_run,
+        reason=body.reason or None,
+    )
+    tasks = [
+        bodies.Purged(id=str(change.id), answer=PurgeAnswer(change.answer))
+        for change in changed.answers
+    ]
+    answer = bodies.PurgeTasksResponse(
+        matched=changed.matched, tasks=tasks, next_page_token=next_page(changed.after)
+    )
+    return Reply(answer)
+
+
+def _selected(selection: Selection) -> dict[str, Any]:
+    if (selection.ids is None) == (selection.filter is None):
+        raise InvalidOption("selection", None, "give either ids or a filter")
+    ids = None if selection.ids is None else [read_id(id) for id in selection.ids]
+    return {
+        "ids": ids,
+        "filter": None if selection.filter is None else filter_of(selection.filter),
+        "limit": _CHANGE_SIZE if selection.page_size is None else selection.page_size,
+        "after": read_page_token(selection.page_token or "", option="selection.page_token"),
+    }

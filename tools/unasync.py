@@ -62,6 +62,7 @@ NAMES: dict[str, str] = {
     "arelease": "release",
     "areap": "reap",
     "_adrawn": "_drawn",
+    "_acaught_up": "_caught_up",
     "_apoll": "_poll",
     "awhy": "why",
     "apause_queue": "pause_queue",

@@ -37,6 +37,7 @@ overlooked and the effects committed.
     ├── PermissionDenied            a server knows, and this is not for them
     ├── LimitReached                a server has had enough of this caller for now
     ├── KeyTaken                    a requeue whose key now names another task
+    ├── IdTaken                     a new task's id names another: the database went back
     ├── NotFound                    no task has this id
     ├── TimedOut                    a search took longer than it may; nothing was changed
     ├── ResultError
@@ -161,10 +162,7 @@ class SchemaForeign(SchemaError):
 
 
 class MigrationError(WherryError):
-    """The migrations in the package and in the database do not agree, or one failed.
-
-    `name` is the file's, without its ending; empty where no single file is to blame.
-    """
+    """The package's migrations and the database's do not agree, or one failed: `name`, if any."""
 
     def __init__(self, text: str, *, name: str = "") -> None:
         self.name = name
@@ -202,10 +200,7 @@ class MigrationLocked(MigrationError):
 
 
 class InvalidTask(WherryError, ValueError):
-    """A task was refused at the door; nothing was sent to the database.
-
-    `index` is the position in the batch, or None for a single task.
-    """
+    """A task was refused at the door, before it was sent; `index` is its place in a batch."""
 
     def __init__(self, text: str, *, index: int | None = None) -> None:
         self.index = index
@@ -314,6 +309,18 @@ class KeyTaken(WherryError):
         super().__init__(
             f"task {task_id} cannot be requeued: its key {_short(key)} now names task {taken_by};"
             " requeue it with without_key=True to go on without the key"
+        )
+
+
+class IdTaken(WherryError):
+    """A new task's id names another one; nothing is stored. `moved`: the next one's will not."""
+
+    def __init__(self, *, moved: bool) -> None:
+        self.moved = moved
+        first = "" if moved else " run `select wherry.catch_up_ids()` (in your schema),"
+        super().__init__(
+            "a new task's id names another task: the sequence is behind, as after a restore"
+            f" without it; roll this transaction back,{first} and begin it again"
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,16 +20,25 @@ _IDLE = b"Z\x00\x00\x00\x05I"
 class Cutting:
     """Listens in *folder*; cuts each connection that sends what holds *mark*, once per such text.
 
-    A text is told by the 9 bytes that follow the mark.
+    A text is told by the 9 bytes that follow the mark. *meanwhile* is done before the client hears
+    of the cut.
     """
 
-    def __init__(self, dsn: str, folder: Path, *, mark: bytes) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        folder: Path,
+        *,
+        mark: bytes,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> None:
         given = conninfo_to_dict(dsn)
         port = str(given.get("port") or 5432)
         self._server = f"{given['host']}/.s.PGSQL.{port}"
         self.dsn = make_conninfo(dsn, host=str(folder))
         self.cuts = 0
         self._mark = mark
+        self._meanwhile = meanwhile
         self._seen: set[bytes] = set()
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -85,6 +95,7 @@ class Cutting:
                 if doomed.is_set():
                     if data.endswith(_IDLE):
                         self.cuts += 1
+                        self._meanwhile()
                         break
                     continue
                 client.sendall(data)

@@ -61,6 +61,40 @@ async def test_an_enqueue_whose_answer_was_lost_after_its_commit_is_one_task(
     assert {answer.created for answer in answers} == {True}
 
 
+@pytest.mark.parametrize("key", [None, "k"], ids=["without key", "with key"])
+@pytest.mark.parametrize("has_ended", [False, True], ids=["theirs waits", "theirs has ended"])
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_an_enqueue_lost_in_a_failover_is_stored_beside_what_others_drew_meanwhile(
+    dsn: str, connect: Connect, form: str, has_ended: bool, key: str | None
+) -> None:
+    """What was committed last is gone, its id is drawn again, and only then it is sent again."""
+    session = Session(dsn)
+
+    def fail_over() -> None:
+        [(lost,)] = session.rows("delete from wherry.live returning id")
+        session.rows("delete from wherry.key")
+        session.rows("select setval('wherry.task_id', %s, false)", lost)
+        session.enqueue("theirs")
+        if has_ended:
+            session.complete(session.lease_one())
+
+    with tempfile.TemporaryDirectory(prefix="wc-", dir="/tmp") as folder:
+        cutting = Cutting(dsn, Path(folder), mark=b"cut me ", meanwhile=fail_over)
+        if form == "blocking":
+            with wherry.App(cutting.dsn) as app:
+                answer = await asyncio.to_thread(app.enqueue, "ours", payload(1), key=key)
+        else:
+            async with wherry.App(cutting.dsn) as app:
+                answer = await app.aenqueue("ours", payload(1), key=key)
+        cutting.close()
+    session.close()
+
+    stored = dict(connect().execute("select type, id from wherry.tasks").fetchall())
+    assert cutting.cuts == 1
+    assert answer.created
+    assert stored["ours"] == answer.id != stored["theirs"]
+
+
 def test_the_longest_keys_fit_their_index_though_nothing_shortens_them(dsn: str) -> None:
     """IDM-06: random ones, which PostgreSQL cannot compress, with the longest queue names."""
     letters = random.Random(6)

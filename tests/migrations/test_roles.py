@@ -34,13 +34,14 @@ NAMES = sorted(
     if path.parent.name != "parts"
 )
 ENQUEUERS = {
+    "maintenance/catch_up_ids",
     "maintenance/draw_horizon_position",
     "tasks/draw_task_ids",
     "tasks/enqueue_one",
     "tasks/enqueue_tasks",
     "tasks/enqueue_without_keys",
     "tasks/find_task_by_key",
-    "tasks/forget_resent",
+    "tasks/settle_resent",
     "tasks/list_known_ids",
     "tasks/queues_of",
     "tasks/resolve_keys",
@@ -59,7 +60,7 @@ FOREIGN_TO_WORKERS = {name for name in NAMES if name.startswith("tokens/")} | {"
 # Who judges tokens makes none.
 FOREIGN_TO_SERVERS = {"tokens/create_token", "tokens/revoke_token"}
 WRITES = re.compile(
-    r"\b(insert|update|delete|nextval|make_days|drop_past_days|forget_resent|prune_audit)\b"
+    r"\b(insert|update|delete|nextval|make_days|drop_past_days|settle_resent|catch_up_ids|prune_audit)\b"
 )
 
 
@@ -106,7 +107,7 @@ FOREIGN_TO_ENQUEUERS: tuple[LiteralString, ...] = (
     "update wherry.live set state = 'leased'",
     "delete from wherry.live",
     "delete from wherry.key",
-    "insert into wherry.live (token) values (7)",
+    "insert into wherry.live (lease_id) values (gen_random_uuid())",
     "insert into wherry.finished (id) values (1)",
     "insert into wherry.lease (lease_id) values (gen_random_uuid())",
     "update wherry.settings set keep_failed = '0'",
@@ -292,7 +293,13 @@ def test_no_role_can_do_more_than_its_kind(cast: Cast) -> None:
         }
     assert functions["nobody"] == set()
     assert functions["reader"] == {"now"}
-    assert functions["enqueuer"] == {"now", "enqueue", "check_task", "forget_resent"}
+    assert functions["enqueuer"] == {
+        "now",
+        "enqueue",
+        "check_task",
+        "settle_resent",
+        "catch_up_ids",
+    }
     assert functions["worker"] == functions["server"] == functions["owner"]
 
 

@@ -108,7 +108,7 @@ MUTANTS = {
         ),
         Mutant(
             "resent_is_not_forgotten",
-            "tasks/forget_resent",
+            "tasks/settle_resent",
             ((r":ids::bigint\[\]", "(:ids::bigint[])[2:1]"),),
         ),
         Mutant(

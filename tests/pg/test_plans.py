@@ -39,6 +39,7 @@ from wherry.commands.leases import (
 )
 from wherry.commands.looking import WhyTask
 from wherry.commands.maintenance import (
+    CatchUpIds,
     DiscardTasks,
     DropPastDays,
     LookAround,
@@ -210,8 +211,9 @@ CASES = [
     Case("count live tasks", lambda: CountTasks(Filter(), 300), 4000),
     Case("count finished tasks", lambda: CountTasks(Filter(states=FINAL), 300), 4000),
     Case("forget what was sent again",
-         lambda: Statement("tasks/forget_resent", {"ids": list(range(800_101, 800_111))}),
-         250, pages_before_17=1300, is_function=True, by_callers=True),
+         lambda: Statement("tasks/settle_resent",
+                           {"ids": list(range(800_101, 800_111)), "token": 0}),
+         450, pages_before_17=2600, is_function=True, by_callers=True),
     Case("name the ready queues", lambda: ListReadyQueues(), 120),
     Case("which of these are ready", lambda: ListReadyOf(tuple(f"q{n}" for n in range(50))),
          320),
@@ -219,6 +221,9 @@ CASES = [
          1300),
     Case("list what is due longest",
          lambda: Statement("flow/list_oldest_due", {"queues": [f"q{n}" for n in range(10)]}), 700),
+    Case("look for ids that the sequence is behind of", lambda: CatchUpIds(), 600,
+         first="select setval('wherry.task_id', (select max(id) from wherry.tasks))",
+         is_function=True),
     # The last: with another now() the plans of all others are made anew.
     Case("drop past days", lambda: DropPastDays(50), 1500, first=TOMORROW, is_function=True),
 ]  # fmt: skip

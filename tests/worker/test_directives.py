@@ -62,7 +62,7 @@ async def test_a_draining_worker_finishes_what_runs_and_leases_nothing_until_it_
         # A beat that came after all of that: had it been leased at all, it would be by now.
         await _beaten(app)
         await _beaten(app)
-        assert (await get(app, waiting)).token == 0
+        assert (await get(app, waiting)).attempts == 0
         assert not work.done()
 
         await app.adirect_workers(["w1"], "none")

@@ -21,6 +21,7 @@ from wherry.commands.base import Command
 from wherry.commands.fronts import Rescued, RescueTasks
 from wherry.commands.maintenance import (
     Adopted,
+    CatchUpIds,
     Discarded,
     DiscardTasks,
     DropPastDays,
@@ -54,6 +55,7 @@ STEPS: dict[Any, Any] = {
     DiscardTasks: Discarded(()),
     UnparkTasks: Unparked(0),
     RescueTasks: Rescued(0),
+    CatchUpIds: None,
     DropPastDays: False,
     ForgetWorkers: 0,
     PruneAudit: False,
@@ -157,7 +159,7 @@ async def test_a_step_that_has_nothing_to_do_is_not_carried() -> None:
     async with maintaining({}) as (_, transport, _):
         await await_for(lambda: len(transport.of(LookAround)) > 20)
 
-    rare = {MakeDays, ReapOrphans, RescueTasks, DropPastDays, ForgetWorkers, PruneAudit}
+    rare = {MakeDays, ReapOrphans, RescueTasks, CatchUpIds, DropPastDays, ForgetWorkers, PruneAudit}
     assert {type(call) for call in transport.calls} == {LookAround, *rare}
 
 

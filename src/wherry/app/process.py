@@ -287,17 +287,25 @@ class Process:
 
     def _made(self, dsn: str) -> OurTransport:
         if not is_server(dsn):
-            return pool.PoolTransport(dsn, schema=self.schema, settings=self.settings)
+            return pool.PoolTransport(
+                dsn, schema=self.schema, settings=self.settings, connected=self._forget_ids
+            )
         with needed():
             from wherry.transport.grpc.client import GrpcTransport
         return GrpcTransport(read_server(dsn), patience_seconds=self._patience_seconds)
 
     def _made_blocking(self, dsn: str) -> OurBlockingTransport:
         if not is_server(dsn):
-            return pool_blocking.PoolTransport(dsn, schema=self.schema, settings=self.settings)
+            return pool_blocking.PoolTransport(
+                dsn, schema=self.schema, settings=self.settings, connected=self._forget_ids
+            )
         with needed():
             from wherry.transport.grpc.client_blocking import GrpcTransport
         return GrpcTransport(read_server(dsn), patience_seconds=self._patience_seconds)
+
+    def _forget_ids(self) -> None:
+        """What a new connection leads to may have drawn those in stock for somebody else."""
+        self._ids.forget()
 
     @property
     def _patience_seconds(self) -> float:

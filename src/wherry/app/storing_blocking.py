@@ -11,11 +11,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import psycopg
+
 from wherry.app.ids import TaskIds
 from wherry.app.process import Process
-from wherry.commands.tasks import DrawTaskIds, EnqueueTasks
+from wherry.commands.maintenance import CatchUpIds
+from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, new_token
 from wherry.domain.options import TaskSpec
 from wherry.domain.task import Enqueued, ResultReader
+from wherry.errors import IdTaken, WherryError
 from wherry.tasks.task import AMBIENT
 from wherry.transport.faults import is_taken_id
 
@@ -36,19 +40,34 @@ class Storing(Process):
         # A server draws the ids itself.
         if tx is None and not self.through_server:
             ids = self._ids.take(len(specs)) or self._drawn(len(specs))
-        command = EnqueueTasks(tuple(specs), ids=ids, notify=notify)
+        token = new_token() if ids is not None else 0
+        command = EnqueueTasks(tuple(specs), ids=ids, token=token, notify=notify)
         try:
             answers = self.carry(command, tx=tx, call="enqueue")
         except Exception as error:
-            if ids is None or not is_taken_id(error):
+            if not is_taken_id(error):
                 raise
             # Nothing was stored; what is drawn now names nothing else.
             self._ids.forget()
-            command = replace(command, ids=self._drawn(len(specs)))
+            if ids is None:
+                raise IdTaken(moved=self._caught_up()) from error
+            self.carry(CatchUpIds(), call="enqueue")
+            command = replace(command, ids=self._drawn(len(specs)), token=new_token())
             answers = self.carry(command, tx=tx, call="enqueue")
         # Who is asked for a result is the App, which has both forms.
         app = cast("ResultReader", self)
         return [answer.told_by(app) for answer in answers]
+
+    def _caught_up(self) -> bool:
+        """Move the ids on by a connection of our own: the caller's transaction has failed.
+
+        False in the blocking form inside an event loop, and where no connection can be made.
+        """
+        try:
+            self.carry(CatchUpIds(), call="enqueue")
+        except (WherryError, psycopg.Error):
+            return False
+        return True
 
     def _drawn(self, n: int) -> tuple[int, ...]:
         drawn = self.carry(DrawTaskIds(self._ids.draw_for(n)), call="enqueue")

@@ -20,6 +20,7 @@ from wherry.commands.leases import (
 )
 from wherry.commands.looking import WhyTask
 from wherry.commands.maintenance import (
+    CatchUpIds,
     DiscardTasks,
     DropPastDays,
     MakeDays,
@@ -64,6 +65,7 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
         MakeDays,
         ReapOrphans,
         RescueTasks,
+        CatchUpIds,
         DropPastDays,
         ForgetWorkers,
         PruneAudit,

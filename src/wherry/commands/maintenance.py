@@ -158,6 +158,18 @@ class UnparkTasks(Command[Unparked]):
 
 
 @dataclass(frozen=True, slots=True)
+class CatchUpIds(Command[int | None]):
+    """Move the sequence of task ids past every task, if a restore has left it behind.
+
+    Answers with the id after which it goes on, or None if it was in order.
+    """
+
+    def answer(self) -> Answer[int | None]:
+        [[moved]] = yield Statement("maintenance/catch_up_ids", {})
+        return None if moved is None else int(moved)
+
+
+@dataclass(frozen=True, slots=True)
 class MakeDays(Command[int]):
     """See that the days ahead have their partitions."""
 

@@ -30,12 +30,15 @@ def flag_text(flag: bool) -> str:
     return "true" if flag else "false"
 
 
-def one_params(spec: TaskSpec, id: int | None, *, notify: bool) -> dict[str, str | None]:
+def one_params(
+    spec: TaskSpec, id: int | None, *, token: int, notify: bool
+) -> dict[str, str | None]:
     """All that enqueue_one.sql takes."""
     delay, run_after, retry = spec.delay_seconds, spec.run_after, spec.retry
     timeout, ttl, tags, headers = spec.timeout_seconds, spec.ttl_seconds, spec.tags, spec.headers
     return {
         "id": None if id is None else str(id),
+        "token": str(token),
         "queue": spec.queue,
         "type": spec.type,
         "payload": spec.payload,

@@ -9,6 +9,7 @@ and enqueue_one.sql a single one. Those two are for tasks that nobody has sent b
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -31,6 +32,14 @@ from wherry.domain.task import (
 _KEY_ROUNDS = 6
 
 
+def new_token() -> int:
+    """Return the number with which the tokens of a call's tasks begin, which no other call knows.
+
+    It leaves room for more leases than a task can have had before the call is sent again.
+    """
+    return (secrets.randbits(31) + 1) << 16
+
+
 @dataclass(frozen=True, slots=True)
 class DrawTaskIds(Command[list[int]]):
     """Draw ids ahead, so that an enqueue can be sent again as the same tasks."""
@@ -46,12 +55,14 @@ class DrawTaskIds(Command[list[int]]):
 class EnqueueTasks(Command[list[Enqueued]]):
     """Store tasks, all or none, and answer in their order.
 
-    With `ids` (one for each task, drawn ahead) the command can be repeated after a lost answer.
-    Without, it runs on a caller's connection, where the caller's transaction decides.
+    With `ids` (one for each task, drawn ahead) the command can be repeated after a lost answer; by
+    its `token` (see `new_token`) it tells its own tasks from others. Without, it runs on a caller's
+    connection, where the caller's transaction decides.
     """
 
     specs: tuple[TaskSpec, ...]
     ids: tuple[int, ...] | None = None
+    token: int = 0
     notify: bool = True
     resent: bool = False
 
@@ -71,12 +82,12 @@ class EnqueueTasks(Command[list[Enqueued]]):
         else:
             answers = yield from self._without_keys()
         if self.resent and self.ids is not None:
-            yield Statement("tasks/forget_resent", {"ids": list(self.ids)})
+            yield Statement("tasks/settle_resent", {"ids": list(self.ids), "token": self.token})
         return answers
 
     def _one(self) -> Answer[list[Enqueued]]:
         drawn = self.ids[0] if self.ids is not None else None
-        params = one_params(self.specs[0], drawn, notify=self.notify)
+        params = one_params(self.specs[0], drawn, token=self.token, notify=self.notify)
         [[id_, _woken]] = yield Statement("tasks/enqueue_one", params, only_text=True)
         return [Enqueued(int(id_), True, None)]
 
@@ -86,7 +97,11 @@ class EnqueueTasks(Command[list[Enqueued]]):
         texts = (run_text(list(run)) for _, run in runs)
         [[text, _woken]] = yield Statement(
             "tasks/enqueue_without_keys",
-            {"tasks": f"[{','.join(texts)}]", "notify": flag_text(self.notify)},
+            {
+                "tasks": f"[{','.join(texts)}]",
+                "token": str(self.token),
+                "notify": flag_text(self.notify),
+            },
             only_text=True,
         )
         ids = json.loads(text) if self.ids is None else self.ids
@@ -105,6 +120,7 @@ class EnqueueTasks(Command[list[Enqueued]]):
                 "tasks/enqueue_tasks",
                 {
                     "tasks": f"[{','.join(texts)}]",
+                    "token": str(self.token),
                     "notify": flag_text(self.notify),
                     "last": flag_text(left == 0),
                     "resent": flag_text(self.resent),

@@ -13,6 +13,7 @@ from wherry.commands.base import Command
 from wherry.commands.fronts import Rescued, RescueTasks
 from wherry.commands.maintenance import (
     Adopted,
+    CatchUpIds,
     Discarded,
     DiscardTasks,
     DropPastDays,
@@ -71,6 +72,7 @@ RARELY: tuple[tuple[Command[Any], float], ...] = (
     # Before the look around, which finds what it adopts.
     (ReapOrphans(), 60.0),
     (RescueTasks(), 30.0),
+    (CatchUpIds(), 30.0),
     (DropPastDays(), 60.0),
     (ForgetWorkers(), 3600.0),
     (PruneAudit(), 3600.0),

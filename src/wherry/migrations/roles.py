@@ -24,8 +24,8 @@ grant select, insert, update, delete
 grant insert on wherry.audit to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
 grant execute
-   on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.forget_resent,
-      wherry.make_days, wherry.drop_past_days, wherry.prune_audit
+   on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.settle_resent,
+      wherry.catch_up_ids, wherry.make_days, wherry.drop_past_days, wherry.prune_audit
    to {role};
 """
 
@@ -42,7 +42,7 @@ grant select on wherry.migration to {role};
 grant select (channel) on wherry.settings to {role};
 grant select (queue, expires_at) on wherry.waiting to {role};
 grant select (id, queue, run_after),
-      insert (id, position, created_at, run_after, discard_at, timeout_seconds, ttl_seconds,
+      insert (id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds,
               key_ttl_seconds, max_attempts, priority, state, queue, type, key, tags, headers,
               retry, payload)
    on wherry.live to {role};
@@ -52,7 +52,8 @@ grant select, insert, update (task_id, stamp, seen_stamp, payload_hash)
 grant insert on wherry.flow to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
 grant execute
-   on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.forget_resent
+   on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.settle_resent,
+      wherry.catch_up_ids
    to {role};
 """
 

@@ -52,6 +52,7 @@ _LOST = (errors.IdleInTransactionSessionTimeout, errors.ReadOnlySqlTransaction)
 _LOST_CLASSES = frozenset({"08", "53", "57", "58", "XX"})
 # Data, constraints, limits: the values that were sent are at fault.
 _REFUSED_CLASSES = frozenset({"22", "23", "54"})
+_UNIQUE = errors.UniqueViolation.sqlstate
 _NO_SCHEMA = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedFunction)
 
 
@@ -93,11 +94,13 @@ def is_taken_id(error: BaseException) -> bool:
 
     Ids are drawn once, unless the database has gone back in time since (a failover, a restore).
     """
-    return (
-        isinstance(error, errors.UniqueViolation)
-        and error.diag.table_name == "live"
-        and error.diag.constraint_name == "live_pkey"
-    )
+    # A caller's driver may be another one, or stand behind SQLAlchemy, which keeps it in `orig`.
+    for found in (error, getattr(error, "orig", None), getattr(error.__cause__, "__cause__", None)):
+        said = getattr(found, "diag", found)
+        names = getattr(said, "table_name", None), getattr(said, "constraint_name", None)
+        if getattr(found, "sqlstate", None) == _UNIQUE and names == ("live", "live_pkey"):
+            return True
+    return False
 
 
 def is_trouble(error: BaseException) -> bool:

@@ -7,6 +7,7 @@ says that nothing happened (a deadlock, a serialization failure) is always tried
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 from typing import TypeVar
@@ -32,9 +33,18 @@ R = TypeVar("R")
 class PoolTransport:
     """Carries commands over a pool of connections; at most `settings.size` of them."""
 
-    def __init__(self, dsn: str, *, schema: str, settings: PoolSettings) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        schema: str,
+        settings: PoolSettings,
+        connected: Callable[[], object],
+    ) -> None:
+        """*connected* is called for each new connection, which may be to another server."""
         self.schema = schema
         self.settings = settings
+        self._connected = connected
         self._text = connection_text(dsn, name="wherry app", settings=settings)
         self._pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
             self._text,
@@ -43,6 +53,7 @@ class PoolTransport:
             kwargs={"autocommit": True, "prepare_threshold": 2},
             min_size=0,
             max_size=settings.size,
+            configure=self._configure,
             max_idle=60.0,
             timeout=settings.acquire_timeout.total_seconds(),
             reconnect_timeout=settings.acquire_timeout.total_seconds(),
@@ -109,6 +120,9 @@ class PoolTransport:
             raise
         finally:
             await self._pool.putconn(connection)
+
+    async def _configure(self, _connection: AsyncConnection) -> None:
+        self._connected()
 
     async def _no_connection(self) -> Unavailable:
         waited: timedelta = self.settings.acquire_timeout

@@ -8,6 +8,7 @@ says that nothing happened (a deadlock, a serialization failure) is always tried
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 from typing import TypeVar
@@ -33,9 +34,18 @@ R = TypeVar("R")
 class PoolTransport:
     """Carries commands over a pool of connections; at most `settings.size` of them."""
 
-    def __init__(self, dsn: str, *, schema: str, settings: PoolSettings) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        schema: str,
+        settings: PoolSettings,
+        connected: Callable[[], object],
+    ) -> None:
+        """*connected* is called for each new connection, which may be to another server."""
         self.schema = schema
         self.settings = settings
+        self._connected = connected
         self._text = connection_text(dsn, name="wherry app", settings=settings)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             self._text,
@@ -44,6 +54,7 @@ class PoolTransport:
             kwargs={"autocommit": True, "prepare_threshold": 2},
             min_size=0,
             max_size=settings.size,
+            configure=self._configure,
             max_idle=60.0,
             timeout=settings.acquire_timeout.total_seconds(),
             reconnect_timeout=settings.acquire_timeout.total_seconds(),
@@ -110,6 +121,9 @@ class PoolTransport:
             raise
         finally:
             self._pool.putconn(connection)
+
+    def _configure(self, _connection: Connection) -> None:
+        self._connected()
 
     def _no_connection(self) -> Unavailable:
         waited: timedelta = self.settings.acquire_timeout

@@ -1,7 +1,7 @@
 -- Store one task without a key, and wake an idle worker of its queue. It says what enqueue_without_keys.sql says, in the
 -- form that costs least for one: most of such a statement's time is setting its plan up, so every node counts. There is
 -- no conflict to look for, since nobody else has this id: what is sent again comes through enqueue_tasks.sql.
--- takes:   all as text or null: id (null to draw it here), queue, type, payload json, priority smallint, delay_seconds
+-- takes:   all as text or null: id (null to draw it here), token bigint (from which it grows), queue, type, payload json, priority smallint, delay_seconds
 --          double precision, run_after timestamptz, max_attempts integer, retry json, timeout_seconds double precision,
 --          ttl_seconds double precision, tags text[], headers json, notify boolean
 -- returns: id, woken (empty, or null where nobody was notified); both are text, since a caller's driver may read no
@@ -9,11 +9,12 @@
 -- locks:   none
 -- index:   none
 insert into wherry.live (
-       id, position, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, max_attempts, priority, state,
+       id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, max_attempts, priority, state,
        queue, type, tags, headers, retry, payload
 )
 select coalesce(:id::text::bigint, nextval('wherry.task_id'::regclass)),
        nextval('wherry.position'::regclass),
+       :token::text::bigint,
        wherry.now(),
        due.run_after,
        wherry.now() + :ttl_seconds::text::double precision * interval '1 second',

@@ -5,9 +5,9 @@
 -- stored by one statement, which takes the keys in one order.
 -- takes:   tasks text, a json array of (id, queue, type, payload, priority, delay_seconds, run_after,
 --          max_attempts, key, key_ttl_seconds, seen_stamp, seen_taken, retry, timeout_seconds,
---          ttl_seconds, tags, headers); notify text, true or false; last text, true or false (true: no
---          look will follow, a key that changes all the time is answered by whatever it names now); resent text,
---          true or false (true: what has such an id already is this very task)
+--          ttl_seconds, tags, headers); token text (with which theirs begin); notify text, true or false; last text,
+--          true or false (true: no look will follow, a key that changes all the time is answered by whatever it names
+--          now); resent text, true or false (true: what has such an id already may be this very task)
 -- returns: answers (a json array in the order of the tasks, of [id, created, payload_matches (null
 --          without a key), ended]), woken (how many notifications), strange (how many ids name tasks of others,
 --          which were drawn ahead before the database went back in time; then nothing is stored); all are text,
@@ -118,13 +118,24 @@ named as (
      union all
     select queue, key, named_id, named_hash, standing = 'ended' from seen where standing <> 'free'
 ),
+arriving as materialized (
+    select asked.ord
+      from asked
+      left join named
+        on named.queue = asked.queue
+       and named.key = asked.key
+     where (named.task_id is null or named.task_id = asked.id)
+       and not exists (select from seen where seen.standing = 'ended')
+       and not exists (select from strange)
+),
 placed as (
     insert into wherry.live (
-           id, position, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, key_ttl_seconds,
+           id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, key_ttl_seconds,
            max_attempts, priority, state, queue, type, key, tags, headers, retry, payload
     )
     select asked.id,
            nextval('wherry.position'::regclass),
+           :token::text::bigint,
            wherry.now(),
            asked.run_after,
            wherry.now() + asked.ttl_seconds * interval '1 second',
@@ -142,22 +153,52 @@ placed as (
            asked.retry,
            asked.payload
       from asked
-      left join named
-        on named.queue = asked.queue
-       and named.key = asked.key
-     where (named.task_id is null or named.task_id = asked.id)
-       and not exists (select from seen where seen.standing = 'ended')
-       and not exists (select from strange)
+     where not :resent::text::boolean
+       and asked.ord in (select arriving.ord from arriving)
      order by asked.ord
-        -- The same call sent again, since its answer was lost.
+    returning live.queue, live.run_after
+),
+placed_again as (
+    insert into wherry.live (
+           id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, key_ttl_seconds,
+           max_attempts, priority, state, queue, type, key, tags, headers, retry, payload
+    )
+    select asked.id,
+           nextval('wherry.position'::regclass),
+           :token::text::bigint,
+           wherry.now(),
+           asked.run_after,
+           wherry.now() + asked.ttl_seconds * interval '1 second',
+           asked.timeout_seconds,
+           asked.ttl_seconds,
+           asked.key_ttl_seconds,
+           asked.max_attempts,
+           asked.priority,
+           case when asked.run_after > wherry.now() then 'delayed' else 'ready' end,
+           asked.queue,
+           asked.type,
+           asked.key,
+           asked.tags,
+           asked.headers,
+           asked.retry,
+           asked.payload
+      from asked
+     where :resent::text::boolean
+       and asked.ord in (select arriving.ord from arriving)
+     order by asked.ord
+        -- The same call sent again, since its answer was lost: settle_resent.sql looks whose it is.
         on conflict (id, queue) do nothing
     returning live.queue, live.run_after
 ),
 arrived as (
-    select distinct placed.queue
-      from placed
+    select distinct each.queue
+      from (
+           select placed.queue, placed.run_after from placed
+            union all
+           select placed_again.queue, placed_again.run_after from placed_again
+      ) as each
      where :notify::text::boolean
-       and placed.run_after < wherry.now() + interval '5 seconds'
+       and each.run_after < wherry.now() + interval '5 seconds'
 ),
 -- part: woken
 select coalesce(

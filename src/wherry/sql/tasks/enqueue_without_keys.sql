@@ -3,7 +3,7 @@
 -- order of the tasks, since positions are drawn as the rows come.
 -- takes:   tasks text, a json array of what runs of tasks have in common: (ids: null to draw them here, payloads,
 --          queue, type, priority, delay_seconds, run_after, max_attempts, retry, timeout_seconds, ttl_seconds, tags,
---          headers); notify text, true or false
+--          headers); token text (with which theirs begin); notify text, true or false
 -- returns: ids (a json array in the order of the tasks; empty if they were given), woken (how many notifications); both
 --          are text, since a caller's driver may read no other type as we do
 -- locks:   none
@@ -29,11 +29,12 @@ with asked as materialized (
 ),
 placed as (
     insert into wherry.live (
-           id, position, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, max_attempts, priority, state,
+           id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, max_attempts, priority, state,
            queue, type, tags, headers, retry, payload
     )
     select coalesce(each.id, nextval('wherry.task_id'::regclass)),
            nextval('wherry.position'::regclass),
+           :token::text::bigint,
            wherry.now(),
            asked.run_after,
            wherry.now() + asked.ttl_seconds * interval '1 second',

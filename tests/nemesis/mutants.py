@@ -1,33 +1,21 @@
 """Known bugs to put into the product, one at a time, to see whether the checker notices.
 
-A suite that finds nothing may be blind. Each mutant changes the text of one statement as it is
-loaded, or one function, in the processes of the run only; a pattern that finds nothing to change is
-an error, so that no mutant turns harmless unnoticed.
+Each changes the text of one statement as it is loaded, or one function, in the processes of the run
+only.
 """
 
 from __future__ import annotations
 
 import os
 import pkgutil
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from wherry.transport import render
+from tests.mutants import Mutant
 
 VARIABLE = "NEMESIS_MUTANT"
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """In *statement*, what each pattern finds is replaced."""
-
-    name: str
-    statement: str
-    changes: tuple[tuple[str, str], ...]
-
 
 # Whole lines, since those of the statements are one clause each.
 _TOKEN_AND_LEASE = (
@@ -200,20 +188,5 @@ def apply() -> None:
         target, spoil = FUNCTIONS[name]
         mock.patch(target, spoil(pkgutil.resolve_name(target))).start()
         return
-    mutant = MUTANTS[name]
-    source = render.source
-
-    def changed(statement: str) -> str:
-        text = source(statement)
-        return mutate(text, mutant) if statement == mutant.statement else text
-
-    mock.patch("wherry.transport.render.source", changed).start()
-
-
-def mutate(text: str, mutant: Mutant) -> str:
-    """Return a statement's text with the bug in it."""
-    for pattern, bad in mutant.changes:
-        text, times = re.subn(pattern, bad, text)
-        if not times:
-            raise AssertionError(f"mutant {mutant.name}: {mutant.statement} has no {pattern}")
-    return text
+    # Never left: the process ends with it.
+    MUTANTS[name].put_in().__enter__()

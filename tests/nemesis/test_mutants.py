@@ -6,7 +6,7 @@ import pkgutil
 
 import pytest
 
-from tests.nemesis.mutants import FUNCTIONS, MUTANTS, mutate
+from tests.nemesis.mutants import FUNCTIONS, MUTANTS
 from wherry.transport.render import source
 
 
@@ -15,7 +15,7 @@ def test_a_mutant_changes_its_statement(name: str) -> None:
     mutant = MUTANTS[name]
     text = source(mutant.statement)
 
-    assert mutate(text, mutant) != text
+    assert mutant.mutate(text) != text
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

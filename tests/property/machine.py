@@ -1,54 +1,26 @@
-"""Plays the calls of an App against the model, one at a time, and compares after each.
+"""The calls of an App in any order: what may come next, and with what.
 
-The clock stands still between its steps: an instant is compared to the microsecond, and ends are
-met exactly. A holder's own clock, on which an App counts the ends of leases, is moved along.
+Chance alone seldom says a word at the one moment that matters, so some rules are small plots: they
+go to the end of a lease, speak twice, go in circles, or come back to a key that has a new owner.
 """
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
-from datetime import UTC, datetime, time, timedelta
-from typing import Any
+from dataclasses import replace
+from datetime import timedelta
 
 import psycopg
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import initialize, precondition, rule
 
-import wherry
-from tests.property.model import KEEP_FAILED, KEEP_SUCCEEDED, Model
-from tests.property.tasks import Asked, Holder, options
-from wherry import Lease, Reported, State
-from wherry.domain.state import FINAL
+from tests.property.model import LEAST, MAX_SNOOZES
+from tests.property.play import KEYS, MINUTE, QUEUES, TYPES, Play, of, written
+from tests.property.tasks import Asked
+from wherry import Reported, State
 
-QUEUES, TYPES, KEYS = ("a", "b"), ("t", "u"), ("k",)
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
-WORKER = "w"
-
-_EMPTIED = ("live", "finished", "lease", "attempt", "key", "waiting", "worker", "paused", "audit")
-_SEE = """
-select id, queue, type, payload, state, priority, attempts, max_attempts, run_after, lease_owner,
-       lease_expires_at, lease_token, key, result, created_at, finished_at, cancel_requested_at
-  from wherry.tasks order by id
-"""
-_DAYS_AFTER = """
-select relname from pg_class
- where relnamespace = 'wherry'::regnamespace
-   and relkind = 'r' and relname ~ '^finished_2' and relname > %s
-"""
-_STAND_STILL = """
-create or replace function wherry.now() returns timestamptz
-    language sql stable parallel safe
-    as $$ select timestamptz '{}' $$
-"""
+JUST_BEFORE, HOUR, DAY = 0.1, 3600.0, 86_400.0
 
 asked = st.builds(
     Asked,
@@ -68,93 +40,26 @@ which = st.sampled_from([0, 0, 0, 1, 1, 2, 3, 5])
 some = st.lists(which, min_size=1, max_size=2, unique=True)
 lease_lengths = st.sampled_from([MINUTE, 5 * MINUTE])
 delays = st.sampled_from([0.0, MINUTE])
-
-
-class Place:
-    """A database that is emptied for each example, its App, and what was answered in all."""
-
-    def __init__(
-        self,
-        app: wherry.App,
-        connection: psycopg.Connection[Any],
-        callers: psycopg.Connection[Any],
-    ) -> None:
-        self.app = app
-        self.connection = connection
-        # Somebody's own, for transactions.
-        self.callers = callers
-        # The days that the template has begin with the real one.
-        self.start = datetime.combine(datetime.now(UTC).date(), time(12), UTC)
-        self.answers: Counter[str] = Counter()
-        connection.execute(
-            "update wherry.settings set keep_succeeded = %s, keep_failed = %s",
-            [KEEP_SUCCEEDED, KEEP_FAILED],
-        )
-        # Days that are far ahead cost time at each plan; those that are needed are made.
-        last = f"finished_{self.start + timedelta(days=20):%Y%m%d}"
-        days = connection.execute(_DAYS_AFTER, [last]).fetchall()
-        for (day,) in days:
-            connection.execute(f"drop table wherry.{day}".encode())
-
-    def empty(self) -> None:
-        for table in _EMPTIED:
-            self.connection.execute(f"delete from wherry.{table}".encode())
-
-    def set_clock(self, now: datetime) -> None:
-        self.connection.execute(_STAND_STILL.format(now.isoformat()).encode())
-
+reports = st.sampled_from(["complete", "complete in tx", "fail", "snooze", "release", "heartbeat"])
 
 given_one = precondition(lambda self: self.given)
 enqueued_one = precondition(lambda self: self.ids)
 
 
-class Calls(RuleBasedStateMachine):
+class Calls(Play):
     """Any calls in any order."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__()
-        self.place, self.app = place, place.app
-        self.model = Model(place.start)
-        self.ids: list[int] = []
-        self.given: list[Lease] = []
-        place.empty()
-        place.set_clock(self.model.now)
-
-    def told(self, call: str, answer: object, expected: object) -> None:
-        """Compare an answer with the one that is due, or with those that are allowed."""
-        allowed = expected if isinstance(expected, set) else [expected]
-        assert answer in allowed, f"{call} answered {answer!r}, not {expected!r}"
-        for each in answer if isinstance(answer, list) else [answer]:
-            of = each[1] if isinstance(each, tuple) else each
-            self.place.answers[f"{call} {of}".lower()] += 1
 
     # Enqueue
 
     @initialize(tasks=st.lists(asked, min_size=2, max_size=4), seconds=lease_lengths)
     def begin(self, tasks: list[Asked], seconds: float) -> None:
         """Have something to report on from the first."""
-        self._enqueue(tasks)
-        self._lease_some(QUEUES, None, 3, seconds)
+        self.enqueue_all(tasks)
+        self.lease_some(QUEUES, None, 3, seconds)
 
     @rule(tasks=st.lists(asked, min_size=1, max_size=3))
     def enqueue(self, tasks: list[Asked]) -> None:
-        self._enqueue(tasks)
-
-    def _enqueue(self, tasks: list[Asked]) -> None:
-        if len(tasks) == 1:
-            made = [self.app.enqueue(tasks[0].type, {"n": tasks[0].n}, **options(tasks[0]))]
-        else:
-            made = self.app.enqueue_many(written(tasks))
-
-        self._enqueued(self.model, tasks, made)
-
-    def _enqueued(
-        self, model: Model, tasks: Sequence[Asked], made: Sequence[wherry.Enqueued]
-    ) -> None:
-        answers = [(answer.id, answer.created, answer.payload_matches) for answer in made]
-        self.told("enqueue", answers, model.enqueue(tasks, [answer.id for answer in made]))
-        # Those of a transaction that is rolled back too: they name nothing then.
-        self.ids += [answer.id for answer in made if answer.created]
+        self.enqueue_all(tasks)
 
     @rule(
         tasks=st.lists(asked, max_size=2),
@@ -163,14 +68,14 @@ class Calls(RuleBasedStateMachine):
     )
     def in_a_transaction(self, tasks: list[Asked], holder: int | None, commits: bool) -> None:
         """Enqueue and complete as the caller's transaction, seen by nobody before its end."""
-        lease = None if holder is None or not self.given else self._lease(holder)
+        lease = None if holder is None or not self.given else self.lease_of(holder)
         after = deepcopy(self.model)
         with self.place.callers.transaction() as ended:
             tx = ended.connection
             made = self.app.enqueue_many(written(tasks), tx=tx)
-            self._enqueued(after, tasks, made)
+            self.enqueued(after, tasks, made)
             if lease is not None:
-                done = self._complete_in(tx, lease)
+                done = self.complete_in(tx, lease)
                 self.told("complete in tx", done, after.complete_in_transaction(of(lease), 7))
                 commits = commits and done
                 if done:
@@ -179,13 +84,6 @@ class Calls(RuleBasedStateMachine):
             if not commits:
                 raise psycopg.Rollback(ended)
             self.model = after
-
-    def _complete_in(self, tx: psycopg.Connection[Any], lease: Lease) -> bool:
-        try:
-            self.app.complete(lease, result=7, tx=tx)
-        except wherry.LeaseLost:
-            return False
-        return True
 
     # Lease and report
 
@@ -198,42 +96,12 @@ class Calls(RuleBasedStateMachine):
     def lease(
         self, queues: Sequence[str], types: Sequence[str] | None, most: int, seconds: float
     ) -> None:
-        self._lease_some(queues, types, most, seconds)
-
-    def _lease_some(
-        self, queues: Sequence[str], types: Sequence[str] | None, most: int, seconds: float
-    ) -> None:
-        due = self.model.next_of(queues, types, most)
-        ranks = [(task.asked.queue, task.rank) for task in due]
-        # All of them, since one that shares its rank may come in place of another.
-        every = {task.id: task for task in self.model.next_of(queues, types, 10**6)}
-
-        given = self.app.lease(
-            worker=WORKER, queues=queues, types=types, max_tasks=most, lease_for=seconds
-        )
-
-        assert len({lease.id for lease in given}) == len(given)
-        assert {lease.id for lease in given} <= every.keys()
-        came = [every[lease.id] for lease in given]
-        assert [(task.asked.queue, task.rank) for task in came] == ranks
-        for lease in given:
-            task = self.model.lease(lease.id, worker=WORKER, seconds=seconds)
-            assert (lease.attempt, lease.token) == (task.attempts, task.token)
-        self.given += given
-
-    def _lease(self, which: int) -> Lease:
-        """One whose task is not out of its hands, the newest first; behind those the others."""
-        model = self.model
-        if which == 0 and not any(model.is_the_last(of(lease)) for lease in self.given):
-            self._lease_some(QUEUES, None, 2, MINUTE)
-        newest = reversed(self.given)
-        ordered = sorted(newest, key=lambda lease: not model.is_the_last(of(lease)))
-        return ordered[which % len(ordered)]
+        self.lease_some(queues, types, most, seconds)
 
     @given_one
     @rule(holders=some, seconds=lease_lengths)
     def heartbeat(self, holders: list[int], seconds: float) -> None:
-        held = [self._lease(which) for which in holders]
+        held = [self.lease_of(which) for which in holders]
 
         answers = self.app.heartbeat(held, lease_for=seconds)
 
@@ -250,53 +118,93 @@ class Calls(RuleBasedStateMachine):
         by_policy=st.booleans(),
     )
     def report(self, holder: int, verb: str, retry: bool, seconds: float, by_policy: bool) -> None:
-        lease, model = self._lease(holder), self.model
-        match verb:
-            case "complete":
-                answer = self.app.complete(lease, result=seconds)
-                expected = model.complete(of(lease), seconds)
-            case "fail":
-                after = None if by_policy else seconds
-                answer = self.app.fail(lease, "no", retry=retry, after=after)
-                expected = model.fail(of(lease), retry=retry, after=after)
-            case "snooze":
-                answer, expected = self.app.snooze(lease, seconds), model.snooze(of(lease), seconds)
+        self.report_on(
+            self.lease_of(holder), verb, retry=retry, seconds=seconds, by_policy=by_policy
+        )
+
+    @given_one
+    @rule(
+        holder=which,
+        past=st.sampled_from([0.0, 0.0, LEAST.total_seconds(), MINUTE, -JUST_BEFORE]),
+        reaped=st.booleans(),
+        verb=reports,
+    )
+    def reach_the_end_of_a_lease(self, holder: int, past: float, reaped: bool, verb: str) -> None:
+        """Report just before a lease runs out, in that very moment, or later."""
+        lease = self.lease_of(holder)
+        task = self.model.tasks.get(lease.id)
+        if self.model.is_the_last(of(lease)) and task and task.lease_ends_at:
+            self.pass_time_until(task.lease_ends_at + timedelta(seconds=past))
+        if reaped:
+            self.maintain_now()
+        if verb != "complete in tx" or past >= 0:
+            # Just before it, the holder's own clock may be past the end.
+            self.report_on(lease, verb)
+
+    @given_one
+    @rule(
+        holder=which,
+        first=st.sampled_from(["release", "snooze", "fail"]),
+        between=st.sampled_from(["lease", "lease", "cancel", "nothing"]),
+        again=reports,
+    )
+    def report_twice(self, holder: int, first: str, between: str, again: str) -> None:
+        """Put a task back, and speak again when it may be somebody else's."""
+        lease = self.lease_of(holder)
+        self.report_on(lease, first)
+        match between:
+            case "lease":
+                self.lease_some(QUEUES, None, 10, MINUTE)
+            case "cancel":
+                self.cancel_all([lease.id])
             case _:
-                answer, expected = self.app.release(lease), model.release(of(lease))
-        self.told(verb, answer, expected)
+                pass
+        self.report_on(lease, again)
+
+    @given_one
+    @rule(holder=which, verb=st.sampled_from(["snooze", "release", "fail"]))
+    def go_in_circles(self, holder: int, verb: str) -> None:
+        """Put a task back each time that it is leased, until it does not come again."""
+        lease = self.lease_of(holder)
+        for _ in range(MAX_SNOOZES + 3):
+            self.report_on(lease, verb)
+            before = len(self.given)
+            self.lease_some(QUEUES, None, 10, MINUTE)
+            came = [each for each in self.given[before:] if each.id == lease.id]
+            if not came:
+                break
+            lease = came[0]
 
     # What operators do
 
-    def _tasks(self, some: list[int], *, running: bool) -> list[int]:
-        """Running ones, or ended ones, the newest first; behind those the others."""
-        tasks = self.model.tasks
-
-        def is_behind(id_: int) -> bool:
-            state = tasks[id_].state if id_ in tasks else None
-            wanted = state is State.LEASED if running else state in FINAL
-            return not wanted
-
-        newest = reversed(self.ids)
-        ordered = sorted(newest, key=is_behind)
-        return list(dict.fromkeys(ordered[which % len(ordered)] for which in some))
+    @enqueued_one
+    @rule(some=some, running=st.sampled_from([True, True, False]))
+    def cancel(self, some: list[int], running: bool) -> None:
+        self.cancel_all(self.tasks_of(some, running=running))
 
     @enqueued_one
-    @rule(
-        some=some,
-        verb=st.sampled_from(["cancel", "cancel", "requeue", "requeue", "purge"]),
-        without_key=st.sampled_from([False, False, True]),
-    )
-    def operate(self, some: list[int], verb: str, without_key: bool) -> None:
-        chosen, model = self._tasks(some, running=verb == "cancel"), self.model
-        match verb:
-            case "cancel":
-                self.told(verb, self.app.cancel_many(chosen), model.cancel(chosen))
-            case "requeue":
-                answers = self.app.requeue_many(chosen, without_key=without_key)
-                came = [(answer.id, answer.answer, answer.taken_by) for answer in answers]
-                self.told(verb, came, model.requeue(chosen, without_key=without_key))
-            case _:
-                self.told(verb, self.app.purge_many(chosen), model.purge(chosen))
+    @rule(some=some, without_key=st.sampled_from([False, False, True]))
+    def requeue(self, some: list[int], without_key: bool) -> None:
+        self.requeue_all(self.tasks_of(some, running=False), without_key=without_key)
+
+    @enqueued_one
+    @rule(some=some)
+    def purge(self, some: list[int]) -> None:
+        ended = self.tasks_of(some, running=False)
+        self.told("purge", self.app.purge_many(ended), self.model.purge(ended))
+
+    @given_one
+    @rule(holder=which, key_ttl=st.sampled_from([0.0, 0.0, None]), ends=st.booleans())
+    def come_back_to_a_key(self, holder: int, key_ttl: float | None, ends: bool) -> None:
+        """End a task, give its key to another, which may end too, and put the first one back."""
+        lease = self.lease_of(holder)
+        task = self.model.tasks.get(lease.id)
+        self.report_on(lease, "complete")
+        if task is not None and task.asked.key is not None:
+            self.enqueue_all([replace(task.asked, n=1, key_ttl=key_ttl)])
+            if ends:
+                self.cancel_all(self.ids[-1:])
+        self.requeue_all([lease.id])
 
     @rule(queue=st.sampled_from(QUEUES), pause=st.sampled_from([False, False, False, True]))
     def pause_or_resume(self, queue: str, pause: bool) -> None:
@@ -315,74 +223,32 @@ class Calls(RuleBasedStateMachine):
         maintained=st.booleans(),
     )
     def time_passes(self, seconds: float, maintained: bool) -> None:
-        self.model.now += timedelta(seconds=seconds)
-        self.place.set_clock(self.model.now)
-        for lease in self.given:
-            lease.deadline -= seconds
+        self.pass_time(seconds)
         if maintained:
-            self._maintain()
+            self.maintain_now()
+
+    @enqueued_one
+    @rule(
+        which=which,
+        past=st.sampled_from([0.0, LEAST.total_seconds(), -JUST_BEFORE]),
+        maintained=st.booleans(),
+    )
+    def reach_the_time_of_a_task(self, which: int, past: float, maintained: bool) -> None:
+        """Lease just before a task is due or its time to live is over, in that moment, or after."""
+        waiting = [
+            task
+            for task in reversed(self.model.tasks.values())
+            if task.state is State.QUEUED and (task.discard_at or task.arrival is None)
+        ]
+        if waiting:
+            task = waiting[which % len(waiting)]
+            moment = task.run_after if task.arrival is None else task.discard_at
+            assert moment is not None
+            self.pass_time_until(moment + timedelta(seconds=past))
+        if maintained:
+            self.maintain_now()
+        self.lease_some(QUEUES, None, 10, MINUTE)
 
     @rule()
     def maintain(self) -> None:
-        self._maintain()
-
-    def _maintain(self) -> None:
-        done = self.app.reap()
-
-        there = {task.id for task in self.app.list_tasks(limit=1000).tasks}
-        assert done == self.model.maintain(there)
-        for name in ("promoted", "reaped", "dead", "canceled", "expired"):
-            self.place.answers[f"maintain {name}"] += getattr(done, name)
-
-    # What is seen
-
-    @invariant()
-    def agrees(self) -> None:
-        """The listing and the view show what the model holds, and nothing else."""
-        expected = self.model.seen()
-        rows = self.place.connection.execute(_SEE).fetchall()
-        assert rows == expected
-        page = self.app.list_tasks(limit=1000)
-        assert page.after is None
-        assert [listed(task) for task in reversed(page.tasks)] == expected
-
-    @rule()
-    def look_closely(self) -> None:
-        """By queue, by id with its history, and by key."""
-        depths = {
-            depth.queue: (depth.ready, depth.delayed, depth.leased, depth.paused_at is not None)
-            for depth in self.app.list_queues()
-        }
-        assert depths == self.model.depths()
-        for id_ in self.model.ever:
-            found, task = self.app.get_task(id_), self.model.tasks.get(id_)
-            assert (found is None) is (task is None)
-            if found is not None and task is not None:
-                history = [(a.token, a.attempt, a.outcome) for a in found.history]
-                assert history == task.history
-        for queue in QUEUES:
-            for key in KEYS:
-                found, task = self.app.get_task(queue=queue, key=key), self.model.named(queue, key)
-                assert (found and found.id) == (task and task.id)
-
-    def teardown(self) -> None:
-        # What went wrong before is what there is to tell.
-        if sys.exception() is None:
-            self.look_closely()
-
-
-def of(lease: Lease) -> Holder:
-    return lease.id, lease.token
-
-
-def written(tasks: Sequence[Asked]) -> list[dict[str, Any]]:
-    return [{"type": task.type, "payload": {"n": task.n}, **options(task)} for task in tasks]
-
-
-def listed(task: wherry.Task) -> tuple[Any, ...]:
-    """Return what the model shows of a task, from a listing."""
-    return (
-        task.id, task.queue, task.type, task.payload, str(task.state), task.priority, task.attempts,
-        task.max_attempts, task.run_after, task.worker, task.lease_expires_at, task.token, task.key,
-        task.result, task.created_at, task.finished_at, task.cancel_requested_at,
-    )  # fmt: skip
+        self.maintain_now()

@@ -328,13 +328,18 @@ class Model:
             if task.state is State.QUEUED and over:
                 self._finish(task, State.CANCELED)
                 done.expired += 1
-        arrival = self._arrive()
+        done.promoted = self.promote()
+        return done
+
+    def promote(self) -> int:
+        """Those whose time has come are ready; return how many."""
+        arrival, promoted = self._arrive(), 0
         for task in self.tasks.values():
             waits = task.state is State.QUEUED and task.arrival is None
             if waits and task.run_after <= self.now:
                 task.arrival = arrival
-                done.promoted += 1
-        return done
+                promoted += 1
+        return promoted
 
     def _lose(self, task: Task, done: Maintained) -> None:
         done.reaped += 1

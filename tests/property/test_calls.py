@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-import wherry
-from tests.property.machine import Calls, Place
-from tests.property.model import MAX_RELEASES, MAX_SNOOZES
+from tests.property.machine import Calls
+from tests.property.play import Place
 
 IN_THE_SUITE = 60
+THROUGH_A_SERVER = 12
 STEPS = 40
 PLAIN = settings(
     stateful_step_count=STEPS,
@@ -40,24 +38,6 @@ SEEN = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def place(
-    dsn: str, connect: Callable[..., psycopg.Connection[Any]], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Place]:
-    """A database, its clock in our hands, and limits that an example reaches."""
-    monkeypatch.setattr("wherry.config.MAX_SNOOZES", MAX_SNOOZES)
-    monkeypatch.setattr("wherry.config.MAX_RELEASES", MAX_RELEASES)
-    with wherry.App(dsn) as app:
-        yield Place(app, connect(), connect())
-
-
-@pytest.fixture
-def examples(request: pytest.FixtureRequest) -> int | None:
-    """How many were asked for; None in the suite."""
-    found: Any = request.config.getoption("--property-examples")
-    return found if found is None else int(found)
-
-
 def play(place: Place, chosen: settings) -> None:
     """Play examples at a place; raises what the first that went wrong did."""
     # Typed as a class, and called without arguments.
@@ -75,3 +55,20 @@ def test_calls_in_any_order_are_answered_as_by_the_model(
 
     print(dict(sorted(place.answers.items())))
     assert examples or [answer for answer in SEEN if not place.answers[answer]] == []
+
+
+@pytest.mark.timeout(36_000)
+def test_a_server_answers_as_the_database_does(
+    place_behind_a_server: Place, examples: int | None
+) -> None:
+    place = place_behind_a_server
+    # Each call costs a round trip more.
+    most = examples // 4 + 1 if examples else THROUGH_A_SERVER
+    chosen = settings(PLAIN, max_examples=most, derandomize=examples is None)
+
+    play(place, chosen)
+
+    print(dict(sorted(place.answers.items())))
+    assert place.answers["complete done"] > 0
+    assert place.answers["heartbeat lost"] > 0
+    assert place.answers["maintain reaped"] > 0

@@ -16,7 +16,7 @@ from wherry.server.dashboard.pictures import came, per_minute
 
 _FILTERS: Final = (
     *(words.number, words.short, words.rate, words.span, words.size, words.share),
-    *(words.instant, words.mark, words.plural),
+    *(words.instant, words.plural, words.sentence),
 )
 
 
@@ -32,7 +32,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     # Jinja's own types say nothing of what is in these.
-    filters = {word.__name__: word for word in _FILTERS}
+    filters = {word.__name__: word for word in (*_FILTERS, verbatim)}
     made.filters.update(filters)  # pyright: ignore[reportUnknownMemberType]
     made.globals.update(_GLOBALS)  # pyright: ignore[reportUnknownMemberType]
     return made
@@ -50,6 +50,11 @@ def when(at: datetime | None, now: datetime) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         words.iso(at), words.instant(at), words.ago(at, now)
     )
+
+
+def verbatim(text: str) -> Markup:
+    """Return a text so that a browser shows each character: it would read a lone CR as a LF."""
+    return Markup("&#13;").join(text.split("\r"))
 
 
 def exact(value: float | None) -> Markup:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from wherry.doctor.examine import examine
 from wherry.doctor.finding import Diagnosis
+from wherry.doctor.measure import Measures, measure
 from wherry.errors import WherryError
 from wherry.telemetry.loggers import logger
 
@@ -29,11 +30,12 @@ KEPT_FOR_ITS_COST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What the doctor said, and when (on this machine's clock); or why he said nothing."""
+    """What the doctor said and measured, and when (on this machine's clock); or why not."""
 
     diagnosis: Diagnosis | None
     at: datetime
     trouble: str | None = None
+    measures: Measures | None = None
 
 
 class Rounds:
@@ -71,7 +73,8 @@ class Rounds:
         try:
             dsn = await asyncio.to_thread(lambda: self._app.dsn)
             found = await asyncio.to_thread(examine, dsn, schema=self._app.schema)
-            self._last = Round(found, datetime.now(UTC))
+            measures = await asyncio.to_thread(measure, dsn, schema=self._app.schema)
+            self._last = Round(found, datetime.now(UTC), measures=measures)
         except WherryError as error:
             self._last = Round(None, datetime.now(UTC), str(error))
         except Exception as error:

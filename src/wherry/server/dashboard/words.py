@@ -6,7 +6,6 @@ the whole of it as its title.
 
 from __future__ import annotations
 
-import hashlib
 from datetime import UTC, datetime
 from typing import Final
 
@@ -109,11 +108,16 @@ def _whole(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 59.5 else span(seconds)
 
 
-def mark(name: str) -> str:
-    """Return letters and digits for a name, whatever is in it: an element is known by them."""
-    return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:12]
-
-
 def plural(n: float, one: str, many: str | None = None) -> str:
     """Return a number with its noun."""
     return f"{n:,.0f} {one if n == 1 else many or one + 's'}"
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital and a full stop."""
+    text = text.strip()
+    if "_" in text.partition(" ")[0]:
+        # A name, which is written as it is.
+        return text if text.endswith(".") else f"{text}."
+    ends = "" if text.endswith((".", "!", "?", "…", ":")) else "."
+    return f"{text[:1].upper()}{text[1:]}{ends}" if text else ""

@@ -6,6 +6,7 @@ check as the library does.
 
 from __future__ import annotations
 
+from wherry.server.service.auditing import Auditing
 from wherry.server.service.enqueuing import Enqueuing
 from wherry.server.service.leasing import Leasing
 from wherry.server.service.looking import Looking
@@ -15,5 +16,5 @@ from wherry.server.service.reporting import Reporting
 from wherry.server.service.watching import Watching
 
 
-class Service(Enqueuing, Leasing, Reporting, Reading, Looking, Watching, Managing):
+class Service(Enqueuing, Leasing, Reporting, Reading, Looking, Watching, Managing, Auditing):
     """What both doors call."""

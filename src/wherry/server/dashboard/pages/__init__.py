@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from wherry.server.dashboard.pages import overview, queues, workers
+from wherry.server.dashboard.pages import (
+    audit,
+    database,
+    overview,
+    queues,
+    task,
+    task_actions,
+    workers,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +30,15 @@ PLACES: Final = (
     Place("", "Overview", "overview", "o"),
     Place("queues", "Queues", "queues", "q"),
     Place("workers", "Workers", "workers", "w"),
+    Place("audit", "Audit", "audit", "a"),
+    Place("database", "Database", "database", "b"),
 )
-PAGES: Final = (*overview.PAGES, *queues.PAGES, *workers.PAGES)
-ACTIONS: Final = (*queues.ACTIONS, *workers.ACTIONS)
+PAGES: Final = (
+    *overview.PAGES,
+    *queues.PAGES,
+    *workers.PAGES,
+    *task.PAGES,
+    *audit.PAGES,
+    *database.PAGES,
+)
+ACTIONS: Final = (*queues.ACTIONS, *workers.ACTIONS, *task_actions.ACTIONS)

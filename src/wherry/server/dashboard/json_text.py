@@ -1,0 +1,149 @@
+"""Stored JSON as pages set and edit it: a text that is never read into numbers.
+
+What is shown is what `hiding.py` gives. Here it is parted into keys and values for the eye; and
+what a person made of it gets back what was hidden from them. Nothing here parses more than where a
+value begins and ends, so that a number stays the digits that it is, and no depth is too deep.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from wherry.server.dashboard.hiding import HIDDEN, Rules
+
+_TOKEN: Final = re.compile(
+    r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*")|(?P<mark>[{}\[\],:])|(?P<plain>[^\s{}\[\],:"]+)', re.DOTALL
+)
+_COLOURED: Final = re.compile(
+    rf'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*")(?P<colon>\s*:)?|(?P<hidden>{re.escape(HIDDEN)})',
+    re.DOTALL,
+)
+_OPENS, _CLOSES = frozenset("{["), frozenset("}]")
+
+
+class Piece(NamedTuple):
+    """Some characters of a text that is shown: `kind` is key, text, hidden, or empty."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text to be shown: its pieces, and how many characters are left out at its end."""
+
+    pieces: tuple[Piece, ...]
+    left_out: int = 0
+
+
+def parted(shown: str, *, most: int) -> Text:
+    """Return JSON that may be shown in pieces, no longer than *most* characters."""
+    left_out = max(0, len(shown) - most)
+    return Text(tuple(_pieces(shown[:most])), left_out)
+
+
+def _pieces(shown: str) -> Iterator[Piece]:
+    at = 0
+    for found in _COLOURED.finditer(shown):
+        if found.start() > at:
+            yield Piece("", shown[at : found.start()])
+        if found["hidden"] is not None:
+            yield Piece("hidden", found["hidden"])
+        else:
+            yield Piece("key" if found["colon"] else "text", found["text"])
+            if found["colon"]:
+                yield Piece("", found["colon"])
+        at = found.end()
+    if at < len(shown):
+        yield Piece("", shown[at:])
+
+
+def restored(edited: str, stored: str, *, of: str, rules: Rules) -> str:
+    """Return what a person made of a text in which values are hidden, with what is stored there.
+
+    *of*: payload, result or headers. A mark of what is hidden that stands where nothing was hidden
+    is left as it is: that is no JSON, and refused where the text is sent.
+    """
+    values = dict(_hidden_values(stored, of, rules))
+    said: list[str] = []
+    at = 0
+    for token in _tokens(edited, of):
+        if token.text == HIDDEN and token.path in values:
+            said += [edited[at : token.start], values[token.path]]
+            at = token.end
+    return "".join([*said, edited[at:]])
+
+
+def _hidden_values(stored: str, of: str, rules: Rules) -> Iterator[tuple[tuple[str, ...], str]]:
+    begun: _Token | None = None
+    depth = 0
+    for token in _tokens(stored, of):
+        step = (token.text in _OPENS) - (token.text in _CLOSES) if token.is_mark else 0
+        if begun is not None:
+            depth += step
+            if not depth:
+                yield begun.path, stored[begun.start : token.end]
+                begun = None
+        elif token.path and rules.hide(token.path):
+            if step:
+                begun, depth = token, 1
+            else:
+                yield token.path, token.text
+
+
+@dataclass(slots=True)
+class _Box:
+    """An object or array that is open; `key` or `n` is how a path goes to the value at hand."""
+
+    is_object: bool
+    key: str = ""
+    n: int = 0
+    wants_key: bool = False
+
+    @property
+    def step(self) -> str:
+        return self.key if self.is_object else str(self.n)
+
+
+class _Token(NamedTuple):
+    """`path` is empty for what begins no value."""
+
+    text: str
+    start: int
+    end: int
+    is_mark: bool
+    path: tuple[str, ...] = ()
+
+
+def _tokens(text: str, of: str) -> Iterator[_Token]:
+    boxes: list[_Box] = []
+    for found in _TOKEN.finditer(text):
+        is_mark = found["mark"] is not None
+        token = _Token(found[0], found.start(), found.end(), is_mark)
+        box = boxes[-1] if boxes else None
+        if not is_mark and found["text"] is not None and box is not None and box.wants_key:
+            box.key, box.wants_key = _name(token.text), False
+            yield token
+        elif not is_mark or token.text in _OPENS:
+            yield token._replace(path=(of, *(each.step for each in boxes)))
+            if is_mark:
+                boxes.append(_Box(token.text == "{", wants_key=token.text == "{"))
+        else:
+            if token.text in _CLOSES and boxes:
+                boxes.pop()
+            elif token.text == "," and box is not None:
+                box.n += 1
+                box.wants_key = box.is_object
+            yield token
+
+
+def _name(text: str) -> str:
+    try:
+        name: str = json.loads(text)
+    except ValueError:
+        return text
+    return name

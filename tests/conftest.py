@@ -27,6 +27,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="also play every three operations on one task against one another (tests/race)",
     )
     parser.addoption(
+        "--browser",
+        action="store_true",
+        help="run what needs a Chromium (tests/browser; ./run browser)",
+    )
+    parser.addoption(
+        "--screenshots",
+        metavar="FOLDER",
+        help="with --browser: write the pictures of the documents into this folder",
+    )
+    parser.addoption(
         "--fuzz-calls",
         type=int,
         default=800,

@@ -30,6 +30,8 @@ then a tenth of a second.
   test --matrix [ARGS]
                  run it on every CPython and every PostgreSQL on this machine,
                  and say what was not run and why
+  browser [ARGS] run what is tested in a real Chromium: the dashboard; ARGS go to pytest
+                 --screenshots docs/images also writes the pictures of the documents
   check [NAMES]  run the checks: {checks}
   check --fix    format, sort imports and write the generated files first
   bench NAME     `wherry bench`, and what only we measure: predict, run and measure, on an
@@ -108,6 +110,12 @@ def _test(python: Path, arguments: list[str]) -> int:
     return _become(pytest_command(python, arguments))
 
 
+def _browser(python: Path, arguments: list[str]) -> int:
+    from tools import browser
+
+    return browser.main(python, arguments)
+
+
 def _check(python: Path, arguments: list[str]) -> int:
     from tools import check
 
@@ -134,6 +142,7 @@ VERBS: dict[str, Callable[[Path, list[str]], int]] = {
     "setup": _setup,
     "demo": _demo,
     "test": _test,
+    "browser": _browser,
     "check": _check,
     "bench": _bench,
     "proto": _proto,

@@ -8,9 +8,10 @@ It is mounted at `/dashboard/` of the HTTP door. To add a page:
 2. Put `Page("x", show_x)` into that module's `PAGES`, and the module into `pages/__init__.py`; a
    page of the navigation gets a `Place` there too.
 3. Write `templates/x.html`: it extends `layout`, fills the block `content`, and is made of the
-   macros of `parts.html`. What changes while somebody looks stands in an element with an `id`.
-   What was stored as JSON is shown by `visit.json(text, of="payload")`, which hides what is to be
-   hidden and makes no floats.
+   macros of `parts.html`. Rows have an `id` made of what they show (`name | mark`), so that a
+   live page keeps what is focused or open. Stored JSON is shown by `visit.json(text,
+   of="payload")`, which hides what is to be hidden and makes no floats.
+   `tests/browser/addresses.py` gets its address.
 4. What changes something is an `Action`: `ask` says what is asked before it happens (a page of its
    own, and a dialog where there is JavaScript), `act` does it by a verb of the service and says
    what happened and where to go. Right, token of the form and sender are checked before it runs.

@@ -16,7 +16,7 @@ from wherry.server.dashboard.pictures import came, per_minute
 
 _FILTERS: Final = (
     *(words.number, words.short, words.rate, words.span, words.size, words.share),
-    *(words.instant, words.plural, words.sentence),
+    *(words.instant, words.mark, words.plural, words.sentence),
 )
 
 

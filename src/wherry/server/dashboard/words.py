@@ -6,6 +6,7 @@ the whole of it as its title.
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from typing import Final
 
@@ -106,6 +107,11 @@ def ago(at: datetime | None, now: datetime) -> str:
 
 def _whole(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 59.5 else span(seconds)
+
+
+def mark(name: str) -> str:
+    """Return letters and digits for a name, whatever is in it: an element is known by them."""
+    return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:12]
 
 
 def plural(n: float, one: str, many: str | None = None) -> str:

@@ -29,7 +29,10 @@
       if (found && events) {
         const said = document.getElementById("said");
         if (said && !found.querySelector("#said")) found.querySelector(".head").after(said.cloneNode(true));
+        const focused = document.activeElement;
         wherry.morph(main, found);
+        // An element that was moved has lost it.
+        if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
         document.dispatchEvent(new Event("wherry:fresh"));
         toggle.removeAttribute("data-beat");
         requestAnimationFrame(() => toggle.setAttribute("data-beat", ""));

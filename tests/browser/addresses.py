@@ -1,0 +1,23 @@
+"""Which addresses a browser looks at: every page has one at least, and every action.
+
+They are of the shop of `shop.py`; `{id}` is a task of it that is dead.
+"""
+
+from __future__ import annotations
+
+# By the page's path.
+PAGES: dict[str, str] = {
+    "": ".",
+    "queues": "queues",
+    "queue": "queue?name=payments",
+    "workers": "workers",
+}
+# By the action's path.
+ACTIONS: dict[str, str] = {
+    "pause": "pause?queue=mail",
+    "resume": "resume?queue=webhooks",
+    "quiet": "quiet?worker=mail-1",
+    "stop": "stop?worker=mail-1",
+    "go-on": "go-on?worker=bulk-1",
+}
+EVERY = {**PAGES, **ACTIONS}

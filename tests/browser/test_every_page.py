@@ -1,0 +1,41 @@
+"""Every page and question, in both themes and at both widths, is well, and for everybody."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.browser import addresses
+from tests.browser.conftest import NARROW, WIDE, Site, Tabs
+from wherry.server.dashboard.pages import ACTIONS, PAGES
+
+SIZES = {"wide": WIDE, "narrow": NARROW}
+
+
+def test_every_page_and_action_has_an_address() -> None:
+    assert {page.path for page in PAGES} == addresses.PAGES.keys()
+    assert {action.path for action in ACTIONS} == addresses.ACTIONS.keys()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", addresses.EVERY)
+def test_a_page_is_well_and_for_everybody(
+    tabs: Tabs, shop: Site, path: str, theme: str, size: str
+) -> None:
+    tab = tabs.open(shop, theme=theme, size=SIZES[size])
+
+    tab.go(addresses.EVERY[path])
+    tab.page.locator("h1").wait_for()
+    found = Axe().run(tab.page)
+
+    violations = [
+        f"{each['id']}: {node['html'][:120]}: {node['failureSummary'][:200]}"
+        for each in found.response["violations"]
+        for node in each["nodes"]
+    ]
+    assert violations == []
+    # Nothing is wider than the screen, so that nobody scrolls sideways.
+    wide = tab.page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= SIZES[size]["width"]
+    tab.must_be_well()

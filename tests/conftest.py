@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--race-triples",
         action="store_true",
-        help="also play every three operations on one task against one another (tests/race)",
+        help="play all of every three operations on one task, not only some (tests/race)",
     )
     parser.addoption(
         "--browser",

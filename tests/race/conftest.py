@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.race.player import GATE, Actor, Player, connect
 from tests.race.scenes import OPERATIONS, set_up
 from wherry.testing import TemplateServer
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave the triples out unless they are asked for: they take the better part of an hour."""
-    if collection_path.name == "test_triples.py" and not config.getoption("--race-triples"):
-        return True
-    return None
 
 
 @pytest.fixture(scope="module")

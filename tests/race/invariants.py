@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.race.player import Outcome
 from tests.race.scenes import Scene
+from wherry.commands.fronts import Rescued
 from wherry.domain.lease import Reported
 from wherry.domain.task import Canceled, Purged, RequeueAnswer
 
@@ -55,6 +56,8 @@ class Count:
     requeues: int = 0
     purges: int = 0
     created: tuple[int, ...] = ()
+    # Without a key.
+    others: tuple[int, ...] = ()
     named: tuple[int, ...] = ()
 
 
@@ -68,7 +71,7 @@ def count(scene: Scene, outcomes: Sequence[Outcome[Any]]) -> Count:
 
 def _count(scene: Scene, name: str, answer: Any, told: Count) -> None:
     match name:
-        case "lease":
+        case "lease" | "lease_past_front":
             told.leases += sum(lease.id == scene.task for lease in answer)
         case "lease_for_pollers":
             told.leases += sum(lease.id == scene.task for leases in answer for lease in leases)
@@ -96,6 +99,8 @@ def _count(scene: Scene, name: str, answer: Any, told: Count) -> None:
             told.requeues += answer[0].answer is RequeueAnswer.QUEUED
         case "purge":
             told.purges += answer[0] is Purged.PURGED
+        case "enqueue_one":
+            told.others += (answer[0].id,)
         case "enqueue":
             told.named += (answer[0].id,)
             told.created += (answer[0].id,) if answer[0].created else ()
@@ -177,7 +182,7 @@ def _keys(
         yield f"the key names {named}, and {living} lives"
     if len(told.created) > 1:
         yield "two enqueues of one key have each created a task"
-    for id_ in told.created:
+    for id_ in (*told.created, *told.others):
         if not any(row["id"] == id_ for row in (*after.live, *after.finished)):
             yield "an acknowledged enqueue is gone"
     undone = [o.answer[0].id for o in outcomes if o.name == "enqueue_rolled_back"]
@@ -187,7 +192,7 @@ def _keys(
             yield "a task of a transaction that was rolled back is there"
     if not set(told.named) <= {scene.task, *told.created}:
         yield f"a reply named {told.named}, which nobody had created"
-    if stored - set(told.created):
+    if stored - {*told.created, *told.others}:
         yield "there is a task that nobody has acknowledged"
 
 
@@ -221,6 +226,9 @@ def _answers(
             case "complete" | "fail" | "release" | "heartbeat" if scene.has_run_out:
                 if answer not in (Reported.LOST, Reported.ALREADY_DONE):
                     yield f"{outcome.name} was answered {answer} after the lease had run out"
+            case "rescue" if outcome.answer == Rescued(1) and mine and mine["state"] == "ready":
+                if any(mine["position"] < each.start for each in scene.front.stretches):
+                    yield "a task that was rescued still stands in front of the front"
             case "cancel" if answer is Canceled.UNKNOWN and not told.purges:
                 yield "a cancel did not know the task"
             case _:

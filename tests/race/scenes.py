@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -16,6 +16,7 @@ import psycopg
 from tests.pg.support import spec
 from tests.race.player import Operation
 from wherry.commands.base import Command
+from wherry.commands.fronts import RescueTasks
 from wherry.commands.leases import (
     CompleteInTransaction,
     CompleteTasks,
@@ -29,7 +30,9 @@ from wherry.commands.leases import (
 from wherry.commands.maintenance import DiscardTasks, PromoteTasks, ReapLeases
 from wherry.commands.tasks import CancelTasks, EnqueueTasks, PurgeTasks, RequeueTasks
 from wherry.domain.failure import Failure
+from wherry.domain.front import Front, Stretch
 from wherry.domain.lease import Lease, Poller
+from wherry.domain.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.errors import LeaseLost
 from wherry.transport.base import arun
@@ -54,6 +57,8 @@ class Scene:
     # The lease is the task's present one; it has run out, which only the reaper may act on.
     holds: bool = False
     has_run_out: bool = False
+    # Where the queue's ready tasks begin, as far as somebody knows.
+    front: Front = field(default_factory=Front)
 
     async def ask(self, command: Command[Any]) -> Any:
         return await arun(self.admin, command, schema="wherry")
@@ -76,6 +81,10 @@ OPERATIONS = {
     each.name: each
     for each in (
         Operation("lease", lease_command),
+        Operation(
+            "lease_past_front",
+            lambda scene: replace(lease_command(scene), front=scene.front),
+        ),
         Operation(
             "lease_for_pollers",
             lambda scene: LeaseForPollers(
@@ -109,6 +118,10 @@ OPERATIONS = {
             lambda scene: EnqueueTasks((spec(queue=scene.queue, key="k", key_ttl=0),)),
             commits=False,
         ),
+        Operation(
+            "enqueue_one", lambda scene: EnqueueTasks((spec(queue=scene.queue, ttl=86_400),))
+        ),
+        Operation("rescue", lambda _: RescueTasks(10)),
         Operation("promote", lambda _: PromoteTasks(10)),
         Operation("purge", lambda scene: PurgeTasks((scene.task,))),
         Operation("discard", lambda _: DiscardTasks(10)),
@@ -154,6 +167,20 @@ async def due(scene: Scene) -> None:
     scene.history, scene.holds = 1, False
 
 
+async def stray(scene: Scene) -> None:
+    """A ready task in front of the front, where only a hand can have put it."""
+    await ready(scene)
+    [[start]] = await scene.sql("select nextval('wherry.position'::regclass)")
+    scene.front = Front((Stretch(HIGHEST_PRIORITY, LOWEST_PRIORITY, start),))
+    await scene.sql(
+        "insert into wherry.front (queue, position, noted_at, search_at, highs, lows, starts)"
+        " values (%s, %s, statement_timestamp(), '-infinity', %s, %s, %s)",
+        scene.queue,
+        start,
+        *scene.front.params.values(),
+    )
+
+
 async def expired(scene: Scene) -> None:
     await ready(scene)
     await scene.sql("update wherry.live set discard_at = statement_timestamp()")
@@ -173,7 +200,8 @@ async def dead(scene: Scene) -> None:
 
 # Each state, and the operations that may change something in it: the others race against these.
 SCENES: dict[str, tuple[Callable[[Scene], Awaitable[None]], frozenset[str]]] = {
-    "ready": (ready, frozenset({"lease", "lease_for_pollers", "cancel"})),
+    "ready": (ready, frozenset({"lease", "lease_past_front", "lease_for_pollers", "cancel"})),
+    "stray": (stray, frozenset({"lease", "lease_past_front", "cancel", "rescue"})),
     "leased": (
         leased,
         frozenset(
@@ -213,9 +241,25 @@ SCENES: dict[str, tuple[Callable[[Scene], Awaitable[None]], frozenset[str]]] = {
 }
 
 
+def partners(state: str, first: str) -> list[str]:
+    """Return what races in a state against *first*, which may change something: each pair once."""
+    acting = SCENES[state][1]
+    names = list(OPERATIONS)
+    return [
+        name
+        for name in names
+        if name not in acting or names.index(name) >= names.index(first)
+        # Where no front is, there is nobody to rescue.
+        if name != "rescue" or state == "stray"
+    ]
+
+
 async def set_up(admin: psycopg.AsyncConnection[Any], state: str) -> Scene:
     """Return a new scene; what earlier ones have left among the live tasks is gone."""
     scene = Scene(admin, queue=f"q{next(_numbers)}")
-    await scene.sql("with l as (delete from wherry.live) delete from wherry.lease")
+    await scene.sql(
+        "with l as (delete from wherry.live), f as (delete from wherry.front)"
+        " delete from wherry.lease"
+    )
     await SCENES[state][0](scene)
     return scene

@@ -33,6 +33,15 @@ BUGS: list[tuple[Mutant, str, tuple[str, str]]] = [
     ),
     (
         Mutant(
+            "a lease past the front without its lock",
+            "leases/lease_past_front",
+            ((r"\n *for update skip locked", ""),),
+        ),
+        "ready",
+        ("lease", "lease_past_front"),
+    ),
+    (
+        Mutant(
             "a completion in a transaction without its fence",
             "leases/complete_in_transaction",
             (

@@ -63,6 +63,7 @@ NAMES: dict[str, str] = {
     "areap": "reap",
     "_adrawn": "_drawn",
     "_acaught_up": "_caught_up",
+    "_astore": "_store",
     "_apoll": "_poll",
     "awhy": "why",
     "apause_queue": "pause_queue",

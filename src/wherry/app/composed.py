@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from wherry.app.app import App
@@ -76,6 +77,7 @@ class Plan:
         self, source: Source, reporting: Transport, *, reporting_too: Transport | None = None
     ) -> Worker:
         """Return the worker itself; *reporting_too* is used where reports pile up."""
+        tracing = self.app.tracing
         return Worker(
             self.app,
             self.app.registry,
@@ -85,6 +87,7 @@ class Plan:
             name=self.name,
             settings=self.settings,
             until_empty=self.until_empty,
+            around=None if tracing is None else partial(tracing.running, worker=self.name),
         )
 
     def keeper(self, transport: Beats, worker: Worker, me: BeatWorker) -> Keeper:

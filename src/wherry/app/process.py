@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeVar, cast
 from wherry import embedded
 from wherry.app.ids import TaskIds
 from wherry.app.loop import refuse_in_loop
+from wherry.app.tracing import Tracing, found
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
 from wherry.commands.leases import CompleteInTransaction
@@ -105,6 +106,8 @@ class Process:
         self.actor: Actor | None = None
         # Whoever wants to read metrics gives it some, before a worker or a server begins.
         self.meters: Meters | None = None
+        self._tracing: Tracing | None = None
+        self._looked_for_tracing = False
         self._given_dsn = dsn
         self._real_dsn: str | None = None
         self._embedded: embedded.Embedded | None = None
@@ -161,6 +164,17 @@ class Process:
         """
         dsn = self._real_dsn or self._given_dsn or os.environ.get(DSN_VARIABLE)
         return dsn is not None and is_server(check_text(dsn))
+
+    @property
+    def tracing(self) -> Tracing | None:
+        """What makes spans, if this program has an SDK; it is looked for once."""
+        if not self._looked_for_tracing:
+            self.tracing = found()
+        return self._tracing
+
+    @tracing.setter
+    def tracing(self, tracing: Tracing | None) -> None:
+        self._tracing, self._looked_for_tracing = tracing, True
 
     def move(self, dsn: str | None) -> str | None:
         """Use another database from now on; returns what named the last one (None: $WHERRY_DSN).

@@ -14,6 +14,7 @@ import psycopg
 
 from wherry.app.ids import TaskIds
 from wherry.app.process import Process
+from wherry.app.tracing import of_request
 from wherry.commands.maintenance import CatchUpIds
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, new_token
 from wherry.domain.options import TaskSpec
@@ -32,6 +33,15 @@ class Storing(Process):
         self, specs: Sequence[TaskSpec], *, tx: Any = AMBIENT, notify: bool = True
     ) -> list[Enqueued]:
         """Store tasks that were checked already."""
+        tracing = self.tracing
+        if tracing is None or not specs:
+            return await self._astore(of_request(specs), tx=tx, notify=notify)
+        with tracing.sending(specs) as sending:
+            answers = await self._astore(sending.specs, tx=tx, notify=notify)
+            sending.stored(answers)
+        return answers
+
+    async def _astore(self, specs: Sequence[TaskSpec], *, tx: Any, notify: bool) -> list[Enqueued]:
         if not specs:
             return []
         tx = self.ambient(tx)

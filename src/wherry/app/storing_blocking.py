@@ -15,6 +15,7 @@ import psycopg
 
 from wherry.app.ids import TaskIds
 from wherry.app.process import Process
+from wherry.app.tracing import of_request
 from wherry.commands.maintenance import CatchUpIds
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, new_token
 from wherry.domain.options import TaskSpec
@@ -33,6 +34,15 @@ class Storing(Process):
         self, specs: Sequence[TaskSpec], *, tx: Any = AMBIENT, notify: bool = True
     ) -> list[Enqueued]:
         """Store tasks that were checked already."""
+        tracing = self.tracing
+        if tracing is None or not specs:
+            return self._store(of_request(specs), tx=tx, notify=notify)
+        with tracing.sending(specs) as sending:
+            answers = self._store(sending.specs, tx=tx, notify=notify)
+            sending.stored(answers)
+        return answers
+
+    def _store(self, specs: Sequence[TaskSpec], *, tx: Any, notify: bool) -> list[Enqueued]:
         if not specs:
             return []
         tx = self.ambient(tx)

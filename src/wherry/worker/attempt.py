@@ -12,12 +12,12 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
 from enum import Enum
 from time import monotonic
 from types import CoroutineType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from wherry.domain.failure import describe, type_name
 from wherry.domain.lease import Fence, Lease
@@ -33,6 +33,9 @@ from wherry.worker.logged import fields_of
 from wherry.worker.threads import Threads
 
 log = logger("wherry.worker")
+
+# Runs the attempt of a lease.
+Run: TypeAlias = Callable[[Lease], Awaitable[Outcome | None]]
 
 
 class Reason(Enum):

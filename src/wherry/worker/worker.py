@@ -11,7 +11,7 @@ It holds no maintenance; whoever composes it runs that beside it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
@@ -26,7 +26,7 @@ from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble
 from wherry.transport.patience import Patience
 from wherry.worker.answers import log_answers
-from wherry.worker.attempt import Reason, Runner
+from wherry.worker.attempt import Reason, Run, Runner
 from wherry.worker.buffer import Buffer
 from wherry.worker.context import AppCalls
 from wherry.worker.held import Held
@@ -64,6 +64,7 @@ class Worker:
         name: str,
         settings: WorkerSettings,
         until_empty: bool = False,
+        around: Callable[[Run], Run] | None = None,
     ) -> None:
         self.name = name
         self.settings = settings
@@ -75,6 +76,7 @@ class Worker:
         self.runner = Runner(
             app, registry, self._threads, is_ending=self._is_ending, waits=self._waits
         )
+        self._run = self.runner.run if around is None else around(self.runner.run)
         self.reporter = Reporter(reporting, self.held, told=self._told, too=reporting_too)
         self._sweeper = Sweeper(
             self.runner.running,
@@ -265,7 +267,7 @@ class Worker:
                 outcome: Outcome | None = GivenBack(lease, "release")
             else:
                 waited = self._waited
-                outcome = await self.runner.run(lease)
+                outcome = await self._run(lease)
                 ended_at = monotonic()
                 # A handler that never waited has kept all the other slots from running.
                 alone = 1 if waited != self._waited else self.settings.concurrency

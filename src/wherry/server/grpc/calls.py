@@ -28,6 +28,7 @@ from wherry.server.grpc.operators import OperatorVerbs
 from wherry.server.grpc.refusals import refusal_of
 from wherry.server.grpc.tasks import TaskVerbs
 from wherry.server.underway import UnderWay
+from wherry.telemetry.incoming import TRACEPARENT, TRACESTATE, tell
 from wherry.wire.v1 import task_queue_pb2
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 SERVICE: Final = task_queue_pb2.DESCRIPTOR.services_by_name["TaskQueue"]
 # A grpc.aio.ServicerContext, of which there is no type that its callers and gRPC agree upon.
 Context = Any
+_OF_TRACE: Final = (TRACEPARENT, TRACESTATE)
 _Requests = AsyncIterator[bytes]
 _Verb = Callable[[Caller, Any], Coroutine[Any, Any, Message]]
 
@@ -82,6 +84,7 @@ class Calls:
         async def answer(requests: _Requests, context: Context) -> bytes:
             try:
                 caller = await self.caller_of(context)
+                _tell_of_trace(context)
                 request = await self._read(kind, requests)
                 response = await self.underway.to_the_end(verb(caller, request))
                 return response.SerializeToString()
@@ -138,6 +141,11 @@ class Calls:
         except DecodeError:
             raise InvalidTask(f"the request is no {name} as protobuf writes it") from None
         raise InvalidTask(f"the request holds no {name}")
+
+
+def _tell_of_trace(context: Context) -> None:
+    given = {name: value for name, value in context.invocation_metadata() if name in _OF_TRACE}
+    tell(*(given.get(name) for name in _OF_TRACE))
 
 
 _LEASE_REQUEST = SERVICE.methods_by_name["Lease"].input_type

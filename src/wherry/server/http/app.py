@@ -40,6 +40,7 @@ from wherry.server.http.refusals import (
 )
 from wherry.server.problems import problem_of
 from wherry.server.underway import UnderWay
+from wherry.telemetry.incoming import TRACEPARENT, TRACESTATE, tell
 from wherry.telemetry.loggers import logger
 
 if TYPE_CHECKING:
@@ -204,6 +205,7 @@ class _Resource:
         caller = await self._app.caller_of(scope, headers)
         check_accepts(headers, JSON)
         app = self._app
+        tell(headers.get(TRACEPARENT), headers.get(TRACESTATE))
         id = scope["path_params"].get("id")
         if id is not None:
             read_id(id)

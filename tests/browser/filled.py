@@ -105,7 +105,7 @@ def _sums(
     came = max(0, round(chance.gauss(mean, math.sqrt(mean) + mean * 0.04)))
     slow = 1.0
     done = came
-    trouble = work.error.startswith("Payment") and back_minutes < 80
+    trouble = work.error.startswith("Payment") and back_minutes < 38
     if trouble:
         done, slow = round(came * 0.32), 4.0
     elif work.queue == "search-index" and back_minutes < 12:
@@ -123,7 +123,7 @@ def _sums(
         }.items()
         if n
     ]
-    waits = work.wait_seconds * (60 if trouble else 1) * (1.6 if back_minutes < 80 else 1)
+    waits = work.wait_seconds * (1 + (38 - back_minutes) * 45 if trouble else 1)
     for kind, median, spread in (
         ("wait", waits, 1.1),
         ("run", work.run_seconds * slow, 0.55),

@@ -30,7 +30,7 @@ WORK = (
     Work("mail", "send_newsletter", 40, 0.42, 0.02, ready=9, delayed=1200, leased=3),
     Work(
         *("payments", "capture_payment", 30, 1.3, 0.09),
-        wait_seconds=40.0,
+        wait_seconds=1.4,
         ready=1840,
         leased=12,
         dead=214,
@@ -88,12 +88,12 @@ class Hand:
 HANDS = (
     Hand("mail-1", "app-1.internal", ["mail", "webhooks"]),
     Hand("mail-2", "app-2.internal", ["mail", "webhooks"]),
-    Hand("payments-1", "app-1.internal", ["payments"], up=timedelta(minutes=88)),
+    Hand("payments-1", "app-1.internal", ["payments"], up=timedelta(minutes=41)),
     Hand(
         "payments-2",
         "app-2.internal",
         ["payments"],
-        up=timedelta(minutes=87),
+        up=timedelta(minutes=40),
         is_alive=False,
     ),
     Hand("images-1", "gpu-1.internal", ["images"]),

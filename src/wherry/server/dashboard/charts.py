@@ -18,6 +18,7 @@ from wherry.server.dashboard.scales import Say, Scale, even
 WIDTH: Final = 1000.0
 HEIGHT: Final = 240.0
 _X_TICKS: Final = 5
+_BAR_SHARE: Final = 0.72
 
 Value: TypeAlias = float | None
 Shape: TypeAlias = Literal["line", "area", "stack", "band"]
@@ -27,7 +28,7 @@ Shape: TypeAlias = Literal["line", "area", "stack", "band"]
 class Series:
     """One line of a chart; None is a gap. `colour` is a class of the style sheet, such as `s1`.
 
-    `stack`: areas on one another, in their order. `band`: the area between it and the series
+    `stack`: bars on one another, in their order. `band`: the area between it and the series
     before it.
     """
 
@@ -132,15 +133,31 @@ def _tops(series: Sequence[Series]) -> list[Sequence[Value]]:
 def _pieces(
     series: Series, top: Sequence[Value], before: Sequence[Value], axis: Scale
 ) -> list[Piece]:
+    if series.shape == "stack":
+        return [Piece(f"bars {series.colour}", _bars(top, before, axis))]
     runs = _runs(top)
     line = "".join(_through(_points(run, top, axis)) for run in runs)
     pieces: list[Piece] = []
     if series.shape != "line":
-        ground = before if series.shape in ("stack", "band") else ()
+        ground = before if series.shape == "band" else ()
         area = "".join(_area(run, top, ground, axis) for run in runs)
         pieces.append(Piece(f"area {series.colour} is-{series.shape}", area))
     pieces.append(Piece(f"line {series.colour} is-{series.shape}", line))
     return pieces
+
+
+def _bars(top: Sequence[Value], ground: Sequence[Value], axis: Scale) -> str:
+    step = WIDTH / max(1, len(top) - 1)
+    path: list[str] = []
+    for n, value in enumerate(top):
+        low = (ground[n] if ground else None) or 0.0
+        if value is None or value <= low:
+            continue
+        left = max(0.0, step * n - step * _BAR_SHARE / 2)
+        right = min(WIDTH, step * n + step * _BAR_SHARE / 2)
+        high, foot = HEIGHT * (1 - axis.at(value)), HEIGHT * (1 - axis.at(low))
+        path.append(f"M{left:.1f} {foot:.1f}V{high:.1f}H{right:.1f}V{foot:.1f}Z")
+    return "".join(path)
 
 
 def _runs(values: Sequence[Value]) -> list[range]:

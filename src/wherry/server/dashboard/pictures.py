@@ -10,7 +10,7 @@ from wherry.domain.flow import Flow, Histogram, Line, Point
 from wherry.domain.worker import WorkerSeen
 from wherry.server.dashboard.charts import Drawn, Mark, Piece, Series, draw, spark
 from wherry.server.dashboard.ranges import Range
-from wherry.server.dashboard.scales import even, ladder
+from wherry.server.dashboard.scales import Scale, even, ladder
 from wherry.server.dashboard.words import plural, rate, short, span
 
 POINTS: Final = {"15m": 15, "1h": 60, "6h": 72, "24h": 96, "7d": 84}
@@ -46,7 +46,7 @@ def throughput(flow: Flow, marks: Sequence[Mark], *, id: str = "throughput") -> 
         "Throughput",
         times=[point.at for point in points],
         series=series,
-        scale=even(most, rate),
+        scale=_rates(most),
         say=rate,
         marks=marks,
         says="Tasks that came, succeeded and failed for good, a second",
@@ -174,6 +174,14 @@ def _spread(
         marks=marks,
         says=f"{title}: half of the tasks, 95 and 99 of a hundred were within this",
     )
+
+
+def _rates(most: float) -> Scale:
+    """Return an axis in tasks a second, or a minute where that makes rounder numbers."""
+    if most >= 1.5:
+        return even(most, lambda value: f"{short(value)}/s" if value >= 10 else f"{value:g}/s")
+    minutes = even(most * 60, lambda value: f"{value:g}/min")
+    return Scale(minutes.ticks, lambda value: minutes.at(value * 60))
 
 
 def _slots(value: float) -> str:

@@ -7,7 +7,7 @@ and is true to two seconds; the rest is what the doctor said on his last round.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -22,7 +22,12 @@ from wherry.server.dashboard.words import number, rate, span
 # What of the doctor's checks is judged here, from fresher numbers.
 _JUDGED_HERE: Final = frozenset({"workers", "due tasks", "paused queues"})
 # Where a finding of the doctor leads; all others lead to the database.
-_LEADS: Final = {"dead tasks": "dead", "leases": "workers", "delayed tasks": "workers"}
+_LEADS: Final = {
+    "dead tasks": "dead",
+    "leases": "workers",
+    "delayed tasks": "workers",
+    "unknown types": "queues",
+}
 _KINDS: Final = {Verdict.PROBLEM: "bad", Verdict.WARNING: "warn", Verdict.UNKNOWN: "unknown"}
 # A queue grows if this many more came than went in the last minutes, and that is a tenth of all.
 _GROWN_TASKS: Final = 60
@@ -59,7 +64,18 @@ def troubles(
 ) -> list[Trouble]:
     """Return what is wrong. A trouble leads to a page of *pages*, or else to its list."""
     found = [*_of_queues(queues, now), *_of_workers(workers, queues)]
-    found += _growing(lines, {queue.queue: queue for queue in queues})
+    behind = {trouble.asked: n for n, trouble in enumerate(found) if trouble.page == "queue"}
+    for growing in _growing(lines, {queue.queue: queue for queue in queues}):
+        n = behind.get(growing.asked)
+        if n is None:
+            found.append(growing)
+        else:
+            # One queue, one trouble: it is behind, and it gets worse.
+            found[n] = replace(
+                found[n],
+                name=f"{growing.asked[0][1]} is behind, and growing",
+                seen=f"{found[n].seen} {growing.seen}",
+            )
     found += _of_round(round, pages)
     return sorted(found, key=lambda trouble: trouble.weight)
 
@@ -141,7 +157,7 @@ def _growing(lines: Lines, queues: dict[str, QueueDepth]) -> Iterable[Trouble]:
             "warn",
             f"{name} is growing",
             f"In the last {span(seconds)} {rate(came / seconds)} came and {rate(went / seconds)}"
-            f" ended; {number(depth.ready)} are ready.",
+            " ended.",
             "More slots help if its workers are busy; if they are not, see what fails there.",
             "queue",
             (("name", name),),

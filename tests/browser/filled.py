@@ -307,8 +307,9 @@ def _workers(connection: psycopg.Connection[Any], now: datetime) -> None:
         by, why = hand.asked_by or (None, None)
         connection.execute(
             "insert into wherry.worker (instance, name, host, pid, queues, types, started_at,"
-            " beat_at, expires_at, directive, directed_by, directive_reason)"
-            " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            " beat_at, expires_at, directive, directed_by, directive_reason, slots, version,"
+            " memory_bytes)"
+            " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             [
                 str(uuid.UUID(int=n + 1)),
                 hand.name,
@@ -322,6 +323,9 @@ def _workers(connection: psycopg.Connection[Any], now: datetime) -> None:
                 hand.directive,
                 by,
                 why,
+                hand.slots,
+                wherry.__version__,
+                hand.memory_mib * 1024**2,
             ],
         )
 

@@ -82,6 +82,8 @@ class Hand:
     up: timedelta = timedelta(hours=3, minutes=12)
     is_alive: bool = True
     directive: str = "none"
+    slots: int = 20
+    memory_mib: int = 118
     asked_by: tuple[str, str] | None = None
 
 
@@ -96,7 +98,7 @@ HANDS = (
         up=timedelta(minutes=40),
         is_alive=False,
     ),
-    Hand("images-1", "gpu-1.internal", ["images"]),
+    Hand("images-1", "gpu-1.internal", ["images"], slots=10, memory_mib=846),
     Hand(
         "bulk-1",
         "app-3.internal",

@@ -24,6 +24,7 @@ from wherry.domain.worker import Directive
 from wherry.dsn import read_server
 from wherry.errors import PermissionDenied, Unavailable
 from wherry.maintenance.service import Maintenance
+from wherry.migrations.records import own_version
 from wherry.telemetry.loggers import logger
 from wherry.telemetry.readings import Reading
 from wherry.transport.base import Transport
@@ -71,6 +72,8 @@ class Plan:
             pid=os.getpid(),
             queues=self.queues,
             types=self.app.registry.names,
+            slots=self.settings.concurrency,
+            version=own_version().removeprefix("wherry "),
         )
 
     def worker(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wherry.commands.base import Answer, Command, Statement
-from wherry.domain.worker import Directive, WorkerSeen
+from wherry.domain.worker import Directive, HeldTask, WorkerSeen
 
 # Whoever waits for this queue waits for every queue; none can have the empty name.
 EVERY_QUEUE = ""
@@ -27,6 +27,9 @@ class BeatWorker(Command[Directive]):
     queues: tuple[str, ...] | None
     types: tuple[str, ...] | None
     alive_seconds: float = 60.0
+    slots: int | None = None
+    version: str | None = None
+    memory_bytes: int | None = None
 
     def answer(self) -> Answer[Directive]:
         [directive] = yield from BeatWorkers((self,), self.alive_seconds).answer()
@@ -54,6 +57,9 @@ class BeatWorkers(Command[list[Directive]]):
                 "pid": beat.pid,
                 "queues": beat.queues,
                 "types": beat.types,
+                "slots": beat.slots,
+                "version": beat.version,
+                "memory_bytes": beat.memory_bytes,
             }
             for instance, beat in lasts.items()
         ]
@@ -72,6 +78,17 @@ class ListWorkers(Command[list[WorkerSeen]]):
     def answer(self) -> Answer[list[WorkerSeen]]:
         rows = yield Statement("workers/list_workers", {})
         return [WorkerSeen.of_row(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class ListHeld(Command[list[HeldTask]]):
+    """List what workers run just now, what has run for longest first; no more than `most`."""
+
+    most: int = 1000
+
+    def answer(self) -> Answer[list[HeldTask]]:
+        rows = yield Statement("workers/list_held", {"most": self.most})
+        return [HeldTask(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

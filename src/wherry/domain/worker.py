@@ -41,6 +41,10 @@ class WorkerSeen:
     directive: Directive
     directed_by: str | None = None
     directive_reason: str | None = None
+    # None: not known, as of one that works through a server.
+    slots: int | None = None
+    version: str | None = None
+    memory_bytes: int | None = None
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> WorkerSeen:
@@ -50,3 +54,15 @@ class WorkerSeen:
             columns[n] = None if row[n] is None else tuple(row[n])
         columns[9] = Directive(row[9])
         return cls(*columns)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTask:
+    """A task in the hands of a worker of that name, and for how long it has been."""
+
+    worker: str
+    id: int
+    queue: str
+    type: str
+    attempts: int
+    seconds: float

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Protocol, TypeVar
 
@@ -25,6 +25,7 @@ from wherry.telemetry.loggers import logger
 from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import Patience
 from wherry.worker.held import Held
+from wherry.worker.memory import resident_bytes
 
 R = TypeVar("R")
 
@@ -137,7 +138,8 @@ class Keeper:
         self._transport.close()
 
     def _beat_worker(self) -> None:
-        directive = self._transport.call(self._me)
+        me = replace(self._me, memory_bytes=resident_bytes())
+        directive = self._transport.call(me)
         if directive is not self._directive:
             self._directive = directive
             self._post(lambda: self._tell(News(directive=directive)))

@@ -6,8 +6,10 @@ from datetime import timedelta
 
 from wherry.commands.flow import CountStates, ReadFlow
 from wherry.commands.lines import ReadLines
+from wherry.commands.workers import ListHeld
 from wherry.domain.flow import Flow, Lines, States
 from wherry.domain.options import check_name
+from wherry.domain.worker import HeldTask
 from wherry.server.caller import Caller, Right
 from wherry.server.service.base import Base, require_right
 
@@ -47,6 +49,12 @@ class Watching(Base):
         """Tell how many tasks are in which state, by queue and type."""
         queues = await self._readable(caller, queue)
         return await self.app.acarry(CountStates(queues), call="count_states")
+
+    async def list_held(self, caller: Caller) -> list[HeldTask]:
+        """List what workers run just now of the queues that may be read, the longest first."""
+        require_right(caller, Right.READ)
+        found = await self.app.acarry(ListHeld(), call="list_held")
+        return [task for task in found if caller.may(Right.READ, task.queue)]
 
     async def _readable(self, caller: Caller, queue: str | None) -> tuple[str, ...] | None:
         """Return the queues that are looked at, None for all. Raises PermissionDenied."""

@@ -2,22 +2,75 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from wherry.domain.worker import Directive, WorkerSeen
+from wherry.domain.worker import Directive, HeldTask, WorkerSeen
 from wherry.errors import InvalidOption
 from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
 from wherry.server.dashboard.words import plural
 
+_MOST_SHOWN: Final = 5
 _REASON: Final = Field("reason", "Reason", hint="Kept in the audit.")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCard:
+    """A worker and what it runs; `shown` are the tasks that have run for longest.
+
+    Of several processes with one name it is not known which runs what: each shows all of it.
+    """
+
+    worker: WorkerSeen
+    kind: str
+    text: str
+    running: int
+    shown: tuple[HeldTask, ...]
 
 
 async def show_workers(visit: Visit) -> Shown:
     """List the workers, those that fell silent first."""
-    found = await visit.read(visit.service.list_workers)
-    found = sorted(found, key=lambda worker: (worker.alive, worker.name, worker.started_at))
-    return Shown("workers.html", "Workers", {"workers": found})
+    found, held = await asyncio.gather(
+        visit.read(visit.service.list_workers), visit.read(visit.service.list_held)
+    )
+    wanted = visit.query.get("q", "").strip().lower()
+    tasks: defaultdict[str, list[HeldTask]] = defaultdict(list)
+    for task in held:
+        tasks[task.worker].append(task)
+    cards = [
+        card_of(worker, tasks[worker.name])
+        for worker in found
+        if wanted in f"{worker.name}\n{worker.host}".lower()
+    ]
+    cards.sort(key=lambda card: (card.worker.alive, card.worker.name, card.worker.started_at))
+    alive = [worker for worker in found if worker.alive]
+    values = {
+        "cards": cards,
+        "wanted": wanted,
+        "known": len(found),
+        "alive": len(alive),
+        "slots": sum(worker.slots or 0 for worker in alive),
+        "running": len(held),
+        "versions": len({worker.version for worker in alive if worker.version}),
+    }
+    return Shown("workers.html", "Workers", values)
+
+
+def card_of(worker: WorkerSeen, tasks: Sequence[HeldTask]) -> WorkerCard:
+    """Judge a worker by its beat and by what it was told."""
+    if not worker.alive:
+        kind, text = "bad", "Gone"
+    elif worker.directive is Directive.DRAIN:
+        kind, text = "paused", "Quiet"
+    elif worker.directive is Directive.STOP:
+        kind, text = "warn", "Stopping"
+    else:
+        kind, text = "good", "Alive"
+    return WorkerCard(worker, kind, text, len(tasks), tuple(tasks[:_MOST_SHOWN]))
 
 
 async def ask_quiet(visit: Visit) -> Question:

@@ -11,6 +11,9 @@ PAGES: dict[str, str] = {
     "queues": "queues",
     "queue": "queue?name=payments",
     "workers": "workers",
+    "task": "task?id={id}",
+    "audit": "audit",
+    "database": "database",
 }
 # By the action's path.
 ACTIONS: dict[str, str] = {
@@ -19,5 +22,7 @@ ACTIONS: dict[str, str] = {
     "quiet": "quiet?worker=mail-1",
     "stop": "stop?worker=mail-1",
     "go-on": "go-on?worker=bulk-1",
+    "task-cancel": "task-cancel?id={id}",
+    "task-requeue": "task-requeue?id={id}",
 }
 EVERY = {**PAGES, **ACTIONS}

@@ -65,6 +65,13 @@ class Site:
     root: str
     dsn: str
 
+    @property
+    def dead_id(self) -> int:
+        """A task that is dead, or no task if there is none."""
+        [[id]] = self.rows("select coalesce(max(id), 0) from wherry.finished where state = 'dead'")
+        assert isinstance(id, int)
+        return id
+
     def rows(self, statement: str) -> list[tuple[object, ...]]:
         """Return what the database says."""
         with psycopg.connect(self.dsn, autocommit=True) as connection:
@@ -99,11 +106,12 @@ class Tab:
 
     page: Page
     root: str
+    id: int = 0
     wrong: list[str] = field(default_factory=list[str])
 
     def go(self, address: str) -> None:
         """Open an address of the dashboard, and wait until the script has run."""
-        self.page.goto(self.root + address.removeprefix("."), wait_until="load")
+        self.page.goto(self.root + address.removeprefix(".").format(id=self.id), wait_until="load")
 
     def must_be_well(self) -> None:
         """Fail if the browser complained: of an error, a policy, or a request that failed."""
@@ -134,7 +142,7 @@ class Tabs:
     def another(self, context: BrowserContext, site: Site) -> Tab:
         """Open one more tab of a profile."""
         page = context.new_page()
-        tab = Tab(page, site.root)
+        tab = Tab(page, site.root, site.dead_id)
 
         def heard(message: ConsoleMessage) -> None:
             if message.type in ("error", "warning"):

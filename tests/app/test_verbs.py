@@ -65,6 +65,8 @@ CALLS: dict[str, Callable[[Listening], object]] = {
     "cancel": lambda app: app.cancel(NOBODY),
     "requeue": lambda app: app.requeue(NOBODY),
     "purge": lambda app: app.purge(NOBODY),
+    "reprioritize": lambda app: app.reprioritize(NOBODY, 1),
+    "reschedule": lambda app: app.reschedule(NOBODY, delay=0),
     "list_queues": lambda app: app.list_queues(),
     "pause_queue": lambda app: app.pause_queue("q"),
     "resume_queue": lambda app: app.resume_queue("q"),

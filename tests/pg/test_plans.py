@@ -49,6 +49,7 @@ from wherry.commands.maintenance import (
     UnparkTasks,
 )
 from wherry.commands.queues import ListReadyOf, ListReadyQueues
+from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.tasks import (
     CancelTasks,
     EnqueueTasks,
@@ -176,6 +177,12 @@ CASES = [
     Case("unpark nothing", lambda: UnparkTasks(200), 20),
     Case("cancel", lambda: CancelTasks(tuple(range(201, 301)) + tuple(range(600_100, 600_200))),
          1500, pages_before_17=3200),
+    Case("reprioritize",
+         lambda: ReprioritizeTasks(tuple(range(201, 301)) + tuple(range(600_100, 600_200)), 7),
+         2500, pages_before_17=3200),
+    Case("reschedule",
+         lambda: RescheduleTasks(tuple(range(201, 301)) + tuple(range(600_100, 600_200))),
+         2500, pages_before_17=3200),
     Case("requeue", lambda: RequeueTasks(tuple(range(800_101, 800_301))),
          7500, pages_before_17=55_000),
     Case("requeue without key", lambda: RequeueTasks(tuple(range(800_101, 800_301)), True),

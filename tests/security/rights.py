@@ -66,6 +66,8 @@ NEEDS: Mapping[str, Need] = {
     "RequeueTask": Need("admin", lambda p: {"id": p.ended, "reason": "why"}, "not found"),
     "CancelTasks": Need("admin", _selection, "denied"),
     "RequeueTasks": Need("admin", _selection, "denied"),
+    "ReprioritizeTasks": Need("admin", lambda p: _selection(p, priority=3), "denied"),
+    "RescheduleTasks": Need("admin", lambda p: _selection(p, delay="3s"), "denied"),
     "PurgeTasks": Need("admin", _selection, "denied"),
     "ListQueues": Need("read", lambda _: {}, "nothing of it"),
     "PauseQueue": Need("admin", lambda p: {"queue": p.queue, "reason": "why"}, "denied"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, cast
 
 from wherry.commands.tasks import GetTask
@@ -16,6 +17,7 @@ from wherry.domain.options import (
     SpecMaker,
     TaskSpec,
     check_id,
+    check_instant,
     check_key,
     check_name,
     check_text,
@@ -149,6 +151,15 @@ def asked_reason(reason: Any) -> str | None:
     if reason is None:
         return None
     return check_text(reason, option="reason", limit_bytes=MESSAGE_LIMIT_BYTES, empty_allowed=True)
+
+
+def asked_due(run_after: Any, delay: Any) -> tuple[datetime | None, float]:
+    """Return when a task is to run: at a moment, or in so many seconds. Raises InvalidOption."""
+    if (run_after is None) == (delay is None):
+        raise InvalidOption("run_after", run_after, "say when: run_after, or delay (0 is at once)")
+    if run_after is not None:
+        return check_instant(run_after, option="run_after"), 0.0
+    return None, seconds_from(delay, option="delay")
 
 
 def _listed(values: Any, *, option: str, of: str) -> list[Any]:

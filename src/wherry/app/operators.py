@@ -8,17 +8,21 @@ a queue that was paused.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
-from wherry.app.asked import asked_reason
+from wherry.app.asked import STEP, asked_due, asked_ids, asked_reason
 from wherry.app.process import Process
 from wherry.commands.audit import Actor
 from wherry.commands.looking import WhyTask
 from wherry.commands.queues import PauseQueue, ResumeQueue
+from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.workers import DirectWorkers, ListWorkers
-from wherry.domain.options import check_id, check_name
+from wherry.domain.durations import Duration
+from wherry.domain.options import check_id, check_name, check_priority
+from wherry.domain.task import Replanned
 from wherry.domain.why import Why
 from wherry.domain.worker import Directive, WorkerSeen
-from wherry.errors import InvalidOption
+from wherry.errors import InvalidOption, NotFound
 
 
 class Operators(Process):
@@ -30,6 +34,49 @@ class Operators(Process):
         Of an id that names no task the only reason is `not_found`.
         """
         return await self.acarry(WhyTask(check_id(id)), call="why")
+
+    async def areprioritize(self, id: int, priority: int) -> Replanned:
+        """Give a queued task another priority: CHANGED, LEASED or FINAL (then it is left alone).
+
+        It stands behind those that have it already. Raises NotFound for an unknown id.
+        """
+        [answer] = await self.areprioritize_many([check_id(id)], priority)
+        return _of_a_task(id, answer)
+
+    async def areprioritize_many(self, ids: Iterable[int], priority: int) -> list[Replanned]:
+        """Give queued tasks another priority by id; one answer for each, in order."""
+        wanted, level = asked_ids(ids), check_priority(priority)
+        answers: list[Replanned] = []
+        for start in range(0, len(wanted), STEP):
+            part = tuple(wanted[start : start + STEP])
+            answers += await self.acarry(ReprioritizeTasks(part, level), call="reprioritize")
+        return answers
+
+    async def areschedule(
+        self, id: int, *, run_after: datetime | None = None, delay: Duration | None = None
+    ) -> Replanned:
+        """Let a queued task run at another time: CHANGED, LEASED or FINAL (then it is left alone).
+
+        Either at *run_after*, or in *delay* from now: 0 is at once. Raises NotFound for an unknown
+        id.
+        """
+        [answer] = await self.areschedule_many([check_id(id)], run_after=run_after, delay=delay)
+        return _of_a_task(id, answer)
+
+    async def areschedule_many(
+        self,
+        ids: Iterable[int],
+        *,
+        run_after: datetime | None = None,
+        delay: Duration | None = None,
+    ) -> list[Replanned]:
+        """Let queued tasks run at another time, by id; one answer for each, in order."""
+        wanted, (at, seconds) = asked_ids(ids), asked_due(run_after, delay)
+        answers: list[Replanned] = []
+        for start in range(0, len(wanted), STEP):
+            part = tuple(wanted[start : start + STEP])
+            answers += await self.acarry(RescheduleTasks(part, at, seconds), call="reschedule")
+        return answers
 
     async def apause_queue(self, queue: str, *, reason: str | None = None) -> bool:
         """Lease nothing more from a queue until it is resumed; all else goes on.
@@ -68,6 +115,12 @@ class Operators(Process):
             raise InvalidOption("directive", directive, f"the directives are {known}") from None
         command = DirectWorkers(wanted, asked, _name(self.actor), asked_reason(reason))
         return await self.acarry(command, call="direct_workers")
+
+
+def _of_a_task(id: int, answer: Replanned) -> Replanned:
+    if answer is Replanned.UNKNOWN:
+        raise NotFound(id)
+    return answer
 
 
 def _name(actor: Actor | None) -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +30,11 @@ from wherry.errors import NotFound
 
 if TYPE_CHECKING:
     from wherry.app.app import App
+    from wherry.domain.task import Replanned
 
 _STATES = [str(state) for state in State]
 _LIVE = ("queued", "leased")
+_QUEUED = ("queued",)
 _FINISHED = sorted(str(state) for state in FINAL)
 # What succeeded is run again only if somebody says so.
 _REQUEUED = ("dead", "failed", "canceled")
@@ -123,6 +125,68 @@ def cancel(asked: Asked, /, reason: str | None, **given: Any) -> None:
         carry=partial(_cancel, reason=reason),
     )
     change(asked, verb, selection(given, default=_LIVE))
+
+
+@tasks.command()
+@with_selection(_QUEUED, "queued")
+@click.option(
+    "--priority",
+    metavar="N",
+    type=click.IntRange(-100, 100),
+    required=True,
+    help="-100 to 100, higher first.",
+)
+@click.pass_obj
+def reprioritize(asked: Asked, /, priority: int, **given: Any) -> None:
+    """Give queued tasks another priority; they stand behind those that have it already."""
+    verb = _replanning("reprioritize", lambda app, ids: app.reprioritize_many(ids, priority))
+    change(asked, verb, selection(given, default=_QUEUED))
+
+
+@tasks.command()
+@with_selection(_QUEUED, "queued")
+@click.option(
+    "--run-after", metavar="INSTANT", type=values.instant, help="Run no sooner than then."
+)
+@click.option(
+    "--delay", metavar="DURATION", type=values.duration, help="Run in this time from now."
+)
+@click.option("--now", is_flag=True, help="Run at once.")
+@click.pass_obj
+def reschedule(
+    asked: Asked,
+    /,
+    run_after: datetime | None,
+    delay: timedelta | None,
+    now: bool,
+    **given: Any,
+) -> None:
+    """Let queued tasks run at another time."""
+    if sum((run_after is not None, delay is not None, now)) != 1:
+        raise click.UsageError("when? Give one of --run-after, --delay and --now")
+    wait = timedelta() if now else delay
+
+    def carry(app: App, ids: Sequence[int]) -> list[Replanned]:
+        return app.reschedule_many(ids, run_after=run_after, delay=wait)
+
+    change(asked, _replanning("reschedule", carry), selection(given, default=_QUEUED))
+
+
+def _replanning(name: str, carry: Callable[[App, Sequence[int]], Sequence[Replanned]]) -> bulk.Verb:
+    def answers(app: App, ids: Sequence[int]) -> list[bulk.Answer]:
+        found = carry(app, ids)
+        return [bulk.Answer(id, answer) for id, answer in zip(ids, found, strict=True)]
+
+    return bulk.Verb(
+        name=name,
+        done={"changed": f"{name}d"},
+        left={
+            "leased": "in a worker's hands, or in somebody else's",
+            "final": "already finished",
+            "unknown": "not there (any more)",
+        },
+        carry=answers,
+    )
 
 
 @tasks.command()

@@ -30,6 +30,7 @@ from wherry.commands.maintenance import (
     UnparkTasks,
 )
 from wherry.commands.queues import ListQueues, ListReadyQueues, PauseQueue, ResumeQueue
+from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.tasks import (
     CancelTasks,
     DrawTaskIds,
@@ -50,6 +51,8 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "cancel": (CancelTasks,),
     "requeue": (RequeueTasks,),
     "purge": (PurgeTasks,),
+    "reprioritize": (ReprioritizeTasks,),
+    "reschedule": (RescheduleTasks,),
     "list_queues": (ListQueues,),
     "pause_queue": (PauseQueue,),
     "resume_queue": (ResumeQueue,),

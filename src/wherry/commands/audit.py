@@ -20,10 +20,11 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.queues import PauseQueue, ResumeQueue
+from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
 from wherry.commands.tokens import CreateToken, RevokeToken
 from wherry.commands.workers import DirectWorkers
-from wherry.domain.task import Canceled, Purged, RequeueAnswer
+from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
 
 R = TypeVar("R")
 
@@ -81,11 +82,18 @@ class _Change:
     count: Callable[[Any], int]
 
 
-def _ids(command: CancelTasks | RequeueTasks | PurgeTasks) -> dict[str, Any]:
+_OfTasks = CancelTasks | RequeueTasks | PurgeTasks | ReprioritizeTasks | RescheduleTasks
+
+
+def _ids(command: _OfTasks) -> dict[str, Any]:
     target: dict[str, Any] = {"ids": command.ids[:MOST_NAMED]}
     if len(command.ids) > MOST_NAMED:
         target["more"] = len(command.ids) - MOST_NAMED
     return target
+
+
+def _replanned(answers: list[Replanned]) -> int:
+    return sum(answer is Replanned.CHANGED for answer in answers)
 
 
 _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
@@ -95,6 +103,20 @@ _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
     RequeueTasks: _Change(
         lambda command: _ids(command) | ({"without_key": True} if command.without_key else {}),
         lambda answers: sum(each.answer is RequeueAnswer.QUEUED for each in answers),
+    ),
+    ReprioritizeTasks: _Change(
+        lambda command: _ids(command) | {"priority": command.priority}, _replanned
+    ),
+    RescheduleTasks: _Change(
+        lambda command: (
+            _ids(command)
+            | (
+                {"delay_seconds": command.delay_seconds}
+                if command.run_after is None
+                else {"run_after": command.run_after.isoformat()}
+            )
+        ),
+        _replanned,
     ),
     PurgeTasks: _Change(_ids, lambda answers: sum(a is Purged.PURGED for a in answers)),
     PauseQueue: _Change(lambda command: {"queue": command.queue}, int),

@@ -205,7 +205,7 @@ class CancelTasks(Command[list[Canceled]]):
     def answer(self) -> Answer[list[Canceled]]:
         rows = yield Statement("tasks/cancel_tasks", {"ids": list(self.ids), "reason": self.reason})
         answers = {id_: Canceled(answer) for id_, answer in rows}
-        known = yield from _known(self.ids, answers)
+        known = yield from known_ids(self.ids, answers)
         answers |= {id_: Canceled.FINAL if k else Canceled.UNKNOWN for id_, k in known.items()}
         return [answers[id_] for id_ in self.ids]
 
@@ -225,7 +225,7 @@ class RequeueTasks(Command[list[Requeued]]):
             id_: Requeued(id_, RequeueAnswer(answer), key, taken_by)
             for id_, answer, taken_by, key, _woken in rows
         }
-        known = yield from _known(self.ids, answers)
+        known = yield from known_ids(self.ids, answers)
         # A finished row that was locked is being requeued or purged by somebody else.
         left = {True: RequeueAnswer.NOT_FINAL, False: RequeueAnswer.UNKNOWN}
         answers |= {id_: Requeued(id_, left[is_known]) for id_, is_known in known.items()}
@@ -241,12 +241,12 @@ class PurgeTasks(Command[list[Purged]]):
     def answer(self) -> Answer[list[Purged]]:
         rows = yield Statement("tasks/purge_tasks", {"ids": list(self.ids)})
         answers = {id_: Purged.PURGED for (id_,) in rows}
-        known = yield from _known(self.ids, answers)
+        known = yield from known_ids(self.ids, answers)
         answers |= {id_: Purged.NOT_FINAL if k else Purged.UNKNOWN for id_, k in known.items()}
         return [answers[id_] for id_ in self.ids]
 
 
-def _known(ids: tuple[int, ...], answers: Mapping[int, object]) -> Answer[dict[int, bool]]:
+def known_ids(ids: tuple[int, ...], answers: Mapping[int, object]) -> Answer[dict[int, bool]]:
     """Tell of the ids that have no answer whether they name a task at all."""
     missing = [id_ for id_ in ids if id_ not in answers]
     if not missing:

@@ -217,6 +217,18 @@ class Requeued:
     taken_by: int | None = None
 
 
+class Replanned(StrEnum):
+    """The answer to a change of a queued task's priority or time.
+
+    LEASED: a worker has it, or somebody else just now; it is left alone.
+    """
+
+    CHANGED = "changed"
+    LEASED = "leased"
+    FINAL = "final"
+    UNKNOWN = "unknown"
+
+
 class Purged(StrEnum):
     """The answer to a purge; a task in somebody else's hands just now counts as not final."""
 

@@ -22,7 +22,7 @@ from wherry.domain.options import EARLIEST, LATEST
 from wherry.domain.retry import Additive, Fixed, FullJitter, from_json, to_json
 from wherry.domain.state import State
 from wherry.domain.stored import decode
-from wherry.domain.task import Canceled, Purged, RequeueAnswer
+from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
 from wherry.domain.worker import Directive
 from wherry.errors import DecodeError, InvalidOption
 from wherry.wire.v1 import leases_pb2, tasks_pb2
@@ -125,6 +125,7 @@ class Names(Generic[E]):
 STATES: Final = Names(tasks_pb2.State, State, "STATE")
 CANCELED: Final = Names(tasks_pb2.CancelAnswer, Canceled, "CANCEL_ANSWER")
 REQUEUED: Final = Names(tasks_pb2.RequeueAnswer, RequeueAnswer, "REQUEUE_ANSWER")
+REPLANNED: Final = Names(tasks_pb2.ReplanAnswer, Replanned, "REPLAN_ANSWER")
 PURGED: Final = Names(tasks_pb2.PurgeAnswer, Purged, "PURGE_ANSWER")
 REPORTED: Final = Names(leases_pb2.Reported, Reported, "REPORTED")
 DIRECTIVES: Final = Names(leases_pb2.Directive, Directive, "DIRECTIVE", unspecified=Directive.NONE)

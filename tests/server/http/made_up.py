@@ -15,7 +15,7 @@ import schemathesis
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
-EXAMPLES = 20
+EXAMPLES = 16
 SEED = 1
 # A server without tokens takes everybody's.
 NOT_HERE = ("ignored_auth", "missing_required_header")

@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor, EnumDescriptor
 
 from wherry.domain.state import State
-from wherry.domain.task import Canceled, Purged, RequeueAnswer
+from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
 from wherry.domain.worker import Directive
 from wherry.server.http import (
     change_bodies,
@@ -153,6 +153,7 @@ def test_no_body_is_without_a_message() -> None:
         (Canceled, tasks_pb2.CancelAnswer.DESCRIPTOR, None),
         (RequeueAnswer, tasks_pb2.RequeueAnswer.DESCRIPTOR, None),
         (Purged, tasks_pb2.PurgeAnswer.DESCRIPTOR, None),
+        (Replanned, tasks_pb2.ReplanAnswer.DESCRIPTOR, None),
         (lease_bodies.Reported, leases_pb2.Reported.DESCRIPTOR, None),
         (Directive, leases_pb2.Directive.DESCRIPTOR, Directive.NONE),
     ],

@@ -21,10 +21,19 @@ from wherry.wire.tasks import (
     write_task,
 )
 from wherry.wire.v1 import tasks_pb2 as pb
-from wherry.wire.values import CANCELED, PURGED, REQUEUED, read_duration
+from wherry.wire.values import CANCELED, PURGED, REPLANNED, REQUEUED, read_duration, read_instant
 
 # What every gRPC client takes by default is 4 MiB; some room is left for what is around it.
 ANSWER_LIMIT_BYTES: Final = 4 * 1024 * 1024 - 64 * 1024
+
+
+_Change = (
+    pb.CancelTasksRequest
+    | pb.RequeueTasksRequest
+    | pb.PurgeTasksRequest
+    | pb.ReprioritizeTasksRequest
+    | pb.RescheduleTasksRequest
+)
 
 
 class TaskVerbs(Verbs):
@@ -148,9 +157,31 @@ class TaskVerbs(Verbs):
         tasks = [pb.Purged(id=c.id, answer=PURGED.write(_of(c))) for c in changed.answers]
         return pb.PurgeTasksResponse(**_changed(changed), tasks=tasks)
 
-    def _selected(
-        self, request: pb.CancelTasksRequest | pb.RequeueTasksRequest | pb.PurgeTasksRequest
-    ) -> dict[str, Any]:
+    async def reprioritize_tasks(
+        self, caller: Caller, request: pb.ReprioritizeTasksRequest
+    ) -> pb.ReprioritizeTasksResponse:
+        """Give a page of queued tasks another priority."""
+        changed = await self.service.reprioritize_tasks(
+            caller, **self._selected(request), priority=request.priority
+        )
+        return pb.ReprioritizeTasksResponse(**_changed(changed), tasks=_replanned(changed))
+
+    async def reschedule_tasks(
+        self, caller: Caller, request: pb.RescheduleTasksRequest
+    ) -> pb.RescheduleTasksResponse:
+        """Let a page of queued tasks run at another time."""
+        due: dict[str, Any] = {}
+        match request.WhichOneof("due"):
+            case "delay":
+                due["delay"] = read_duration(request.delay, option="delay")
+            case "run_after":
+                due["run_after"] = read_instant(request.run_after, option="run_after")
+            case _:
+                pass
+        changed = await self.service.reschedule_tasks(caller, **self._selected(request), **due)
+        return pb.RescheduleTasksResponse(**_changed(changed), tasks=_replanned(changed))
+
+    def _selected(self, request: _Change) -> dict[str, Any]:
         selection = request.selection
         self.service.refuse_too_many(selection.ids, of="ids")
         return {
@@ -206,6 +237,10 @@ def read_timeout(request: pb.ListTasksRequest | pb.CountTasksRequest) -> float |
 # Any: the service has one kind of change for all verbs, the wire an enum for each.
 def _of(change: Change) -> Any:
     return change.answer
+
+
+def _replanned(changed: Changed) -> list[pb.Replanned]:
+    return [pb.Replanned(id=c.id, answer=REPLANNED.write(_of(c))) for c in changed.answers]
 
 
 def _changed(changed: Changed) -> Mapping[str, Any]:

@@ -8,9 +8,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from wherry.domain.task import Canceled as CancelAnswer
 from wherry.domain.task import Purged as PurgeAnswer
+from wherry.domain.task import Replanned as ReplanAnswer
 from wherry.domain.task import RequeueAnswer
 from wherry.server.http.bodies import Answer, Request
-from wherry.server.http.fields import Id, Reason
+from wherry.server.http.fields import Id, Instant, Length, Priority, Reason
 from wherry.server.http.filter_bodies import Selection
 
 
@@ -114,4 +115,46 @@ class PurgeTasksResponse(Answer):
 
     matched: Annotated[int, Meta(description="How many tasks this call was about.")]
     tasks: list[Purged]
+    next_page_token: str | UnsetType = UNSET
+
+
+class Replanned(Answer):
+    """What became of one task."""
+
+    id: Id
+    answer: ReplanAnswer
+
+
+class ReprioritizeTasksRequest(Request):
+    """Queued tasks to give another priority; they stand behind those that have it already."""
+
+    selection: Selection
+    priority: Priority
+    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
+    reason: Reason | None = None
+
+
+class ReprioritizeTasksResponse(Answer):
+    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
+
+    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
+    tasks: list[Replanned]
+    next_page_token: str | UnsetType = UNSET
+
+
+class RescheduleTasksRequest(Request):
+    """Queued tasks to run at another time; of `delay` and `run_after` exactly one."""
+
+    selection: Selection
+    delay: Annotated[Length | None, Meta(description="So long from now; `0s` is at once.")] = None
+    run_after: Annotated[Instant | None, Meta(description="At this time.")] = None
+    dry_run: Annotated[bool, Meta(description="Only count what would be done.")] = False
+    reason: Reason | None = None
+
+
+class RescheduleTasksResponse(Answer):
+    """What became of them, newest first, or in the order of the ids; empty in a dry run."""
+
+    matched: Annotated[int, Meta(description="How many tasks this call was about.")]
+    tasks: list[Replanned]
     next_page_token: str | UnsetType = UNSET

@@ -6,14 +6,16 @@ from typing import Any, Final
 
 from wherry.domain.task import Canceled as CancelAnswer
 from wherry.domain.task import Purged as PurgeAnswer
+from wherry.domain.task import Replanned as ReplanAnswer
 from wherry.domain.task import RequeueAnswer
 from wherry.errors import InvalidOption
 from wherry.server.http import change_bodies as bodies
 from wherry.server.http.call import Call, Reply
-from wherry.server.http.fields import given, read_id
+from wherry.server.http.fields import given, read_id, read_instant, read_seconds
 from wherry.server.http.filter_bodies import Selection
 from wherry.server.http.finding_calls import filter_of, next_page
 from wherry.server.http.task_calls import path_id
+from wherry.server.service import Changed
 from wherry.wire.tasks import read_page_token
 
 _CHANGE_SIZE: Final = 500
@@ -96,6 +98,48 @@ async def purge_tasks(call: Call, body: bodies.PurgeTasksRequest) -> Reply:
         matched=changed.matched, tasks=tasks, next_page_token=next_page(changed.after)
     )
     return Reply(answer)
+
+
+async def reprioritize_tasks(call: Call, body: bodies.ReprioritizeTasksRequest) -> Reply:
+    """Give queued tasks that are named or match another priority."""
+    changed = await call.service.reprioritize_tasks(
+        call.caller,
+        **_selected(body.selection),
+        priority=body.priority,
+        dry_run=body.dry_run,
+        reason=body.reason or None,
+    )
+    answer = bodies.ReprioritizeTasksResponse(
+        matched=changed.matched,
+        tasks=_replanned(changed),
+        next_page_token=next_page(changed.after),
+    )
+    return Reply(answer)
+
+
+async def reschedule_tasks(call: Call, body: bodies.RescheduleTasksRequest) -> Reply:
+    """Let queued tasks that are named or match run at another time."""
+    changed = await call.service.reschedule_tasks(
+        call.caller,
+        **_selected(body.selection),
+        delay=read_seconds(body.delay, option="delay"),
+        run_after=read_instant(body.run_after, option="run_after"),
+        dry_run=body.dry_run,
+        reason=body.reason or None,
+    )
+    answer = bodies.RescheduleTasksResponse(
+        matched=changed.matched,
+        tasks=_replanned(changed),
+        next_page_token=next_page(changed.after),
+    )
+    return Reply(answer)
+
+
+def _replanned(changed: Changed) -> list[bodies.Replanned]:
+    return [
+        bodies.Replanned(id=str(change.id), answer=ReplanAnswer(change.answer))
+        for change in changed.answers
+    ]
 
 
 def _selected(selection: Selection) -> dict[str, Any]:

@@ -77,6 +77,8 @@ _RULES: Final[dict[str, dict[str, Any]]] = {
     "CancelTasksRequest": _states(State.QUEUED, State.LEASED),
     "RequeueTasksRequest": _states(*_ENDED),
     "PurgeTasksRequest": _states(*_ENDED),
+    "ReprioritizeTasksRequest": _states(State.QUEUED),
+    "RescheduleTasksRequest": _states(State.QUEUED) | _exactly_one("delay", "run_after"),
     "BatchTask": _not_both("delay", "run_after"),
     "EnqueueRequest": _not_both("delay", "run_after"),
     "RetryPolicy": _exactly_one("full_jitter", "additive", "fixed"),
@@ -95,6 +97,7 @@ _RULES: Final[dict[str, dict[str, Any]]] = {
 _OWN_NAMES: Final = {
     "wherry.domain.task.Canceled": "CancelAnswer",
     "wherry.domain.task.Purged": "PurgeAnswer",
+    "wherry.domain.task.Replanned": "ReplanAnswer",
 }
 
 

@@ -16,7 +16,7 @@ from wherry.commands.workers import DirectWorkers
 from wherry.domain.filter import NARROWING
 from wherry.domain.options import check_flag, check_id, check_integer, check_name
 from wherry.domain.state import FINAL, State
-from wherry.domain.task import Canceled, Purged, RequeueAnswer, Requeued
+from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer, Requeued
 from wherry.domain.worker import Directive
 from wherry.errors import InvalidOption, KeyTaken, NotFound
 from wherry.server.caller import Caller, Right
@@ -31,12 +31,12 @@ _ENDED: Final = tuple(str(state) for state in State if state in FINAL)
 
 
 @dataclass(frozen=True, slots=True)
-class _Verb:
+class Verb:
     """One bulk verb: which states it is about, its command, and how its answers are told."""
 
     states: tuple[str, ...]
     command: Callable[[tuple[int, ...]], Command[list[Any]]]
-    unknown: Canceled | RequeueAnswer | Purged
+    unknown: Canceled | RequeueAnswer | Purged | Replanned
 
 
 class Managing(Base):
@@ -119,7 +119,7 @@ class Managing(Base):
         after: int | None = None,
     ) -> Changed:
         """Delete the finished tasks that are named, or one page of those that match."""
-        verb = _Verb(_ENDED, PurgeTasks, Purged.UNKNOWN)
+        verb = Verb(_ENDED, PurgeTasks, Purged.UNKNOWN)
         return await self._change(
             caller,
             verb,
@@ -163,7 +163,7 @@ class Managing(Base):
         return told
 
     async def _change_one(
-        self, caller: Caller, verb: _Verb, id: int, *, reason: str | None
+        self, caller: Caller, verb: Verb, id: int, *, reason: str | None
     ) -> Change:
         require_right(caller, Right.ADMIN)
         queue = (await self._queues_of([check_id(id)])).get(id)
@@ -178,7 +178,7 @@ class Managing(Base):
     async def _change(
         self,
         caller: Caller,
-        verb: _Verb,
+        verb: Verb,
         *,
         ids: Sequence[int] | None,
         filter: Mapping[str, Any] | None,
@@ -217,7 +217,7 @@ class Managing(Base):
         return Changed(len(found), changes, page.after)
 
     async def _change_named(
-        self, caller: Caller, verb: _Verb, ids: list[int], *, dry_run: bool, reason: str | None
+        self, caller: Caller, verb: Verb, ids: list[int], *, dry_run: bool, reason: str | None
     ) -> Changed:
         queues = await self._queues_of(ids)
         # Of the tasks of other people's queues nothing is told, not even that they are there.
@@ -232,7 +232,7 @@ class Managing(Base):
     async def _apply(
         self,
         caller: Caller,
-        verb: _Verb,
+        verb: Verb,
         ids: Sequence[int],
         *,
         reason: str | None,
@@ -254,12 +254,12 @@ class Managing(Base):
         return await self.app.acarry(audited(command, actor, **target), call="change")
 
 
-def _canceling(reason: str | None) -> _Verb:
-    return _Verb(_LIVE, lambda ids: CancelTasks(ids, reason), Canceled.UNKNOWN)
+def _canceling(reason: str | None) -> Verb:
+    return Verb(_LIVE, lambda ids: CancelTasks(ids, reason), Canceled.UNKNOWN)
 
 
-def _requeuing(without_key: bool) -> _Verb:
-    return _Verb(_ENDED, lambda ids: RequeueTasks(ids, without_key), RequeueAnswer.UNKNOWN)
+def _requeuing(without_key: bool) -> Verb:
+    return Verb(_ENDED, lambda ids: RequeueTasks(ids, without_key), RequeueAnswer.UNKNOWN)
 
 
 def _change_of(id: int, answer: Any) -> Change:

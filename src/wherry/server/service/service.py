@@ -10,11 +10,11 @@ from wherry.server.service.auditing import Auditing
 from wherry.server.service.enqueuing import Enqueuing
 from wherry.server.service.leasing import Leasing
 from wherry.server.service.looking import Looking
-from wherry.server.service.managing import Managing
 from wherry.server.service.reading import Reading
+from wherry.server.service.replanning import Replanning
 from wherry.server.service.reporting import Reporting
 from wherry.server.service.watching import Watching
 
 
-class Service(Enqueuing, Leasing, Reporting, Reading, Looking, Watching, Managing, Auditing):
+class Service(Enqueuing, Leasing, Reporting, Reading, Looking, Watching, Replanning, Auditing):
     """What both doors call."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from wherry.domain.durations import Duration
 from wherry.domain.failure import Failure
 from wherry.domain.lease import Lease, Reported
-from wherry.domain.task import Canceled, Purged, RequeueAnswer
+from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
 from wherry.domain.worker import Directive
 from wherry.errors import WherryError
 
@@ -77,7 +77,7 @@ class Change:
     """What became of one task of a bulk change; the key and who has it only with KEY_TAKEN."""
 
     id: int
-    answer: Canceled | RequeueAnswer | Purged
+    answer: Canceled | RequeueAnswer | Purged | Replanned
     key: str | None = None
     taken_by: int | None = None
 

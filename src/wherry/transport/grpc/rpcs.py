@@ -15,6 +15,7 @@ from wherry.commands.base import Command
 from wherry.commands.finding import ListTasks
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks, HeartbeatLeases
 from wherry.commands.remote import PollTasks
+from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.tasks import (
     CancelTasks,
     EnqueueTasks,
@@ -24,7 +25,7 @@ from wherry.commands.tasks import (
 )
 from wherry.domain.lease import Lease, LeaseRef, Reported
 from wherry.domain.outcome import Outcome
-from wherry.domain.task import Canceled, Page, Purged, RequeueAnswer, Requeued, Task
+from wherry.domain.task import Canceled, Page, Purged, Replanned, RequeueAnswer, Requeued, Task
 from wherry.errors import ConfigError, InvalidTask
 from wherry.transport.grpc.operator_rpcs import of_operators
 from wherry.transport.grpc.rpc import Me, Rpc
@@ -38,7 +39,15 @@ from wherry.wire.tasks import (
     write_spec,
 )
 from wherry.wire.v1 import leases_pb2, tasks_pb2
-from wherry.wire.values import CANCELED, PURGED, REPORTED, read_duration, write_duration
+from wherry.wire.values import (
+    CANCELED,
+    PURGED,
+    REPLANNED,
+    REPORTED,
+    read_duration,
+    write_duration,
+    write_instant,
+)
 
 R = TypeVar("R")
 
@@ -74,6 +83,8 @@ def _rpc_of(command: object, me: Me, reason: str | None) -> Rpc[Any] | None:
             return _enqueue(command)
         case GetTask() | ListTasks() | CancelTasks() | RequeueTasks() | PurgeTasks():
             return _of_tasks(command, reason)
+        case ReprioritizeTasks() | RescheduleTasks():
+            return _replan(command, reason)
         case PollTasks():
             return _poll(command)
         case HeartbeatLeases():
@@ -191,6 +202,30 @@ def _of_tasks(
                 request=tasks_pb2.PurgeTasksRequest(selection=_selection(ids), reason=reason or ""),
                 read=read_purged,
             )
+
+
+def _replan(command: ReprioritizeTasks | RescheduleTasks, reason: str | None) -> Rpc[Any]:
+    ids = command.ids
+
+    def read(
+        response: tasks_pb2.ReprioritizeTasksResponse | tasks_pb2.RescheduleTasksResponse,
+    ) -> list[Replanned]:
+        answers = ((t.id, REPLANNED.read(t.answer, option="answer")) for t in response.tasks)
+        return _in_order(ids, answers, missing=lambda _: Replanned.UNKNOWN)
+
+    match command:
+        case ReprioritizeTasks():
+            levels = tasks_pb2.ReprioritizeTasksRequest(
+                selection=_selection(ids), priority=command.priority, reason=reason or ""
+            )
+            return Rpc(method="ReprioritizeTasks", request=levels, read=read)
+        case RescheduleTasks():
+            times = tasks_pb2.RescheduleTasksRequest(selection=_selection(ids), reason=reason or "")
+            if command.run_after is None:
+                times.delay.CopyFrom(write_duration(command.delay_seconds))
+            else:
+                times.run_after.CopyFrom(write_instant(command.run_after))
+            return Rpc(method="RescheduleTasks", request=times, read=read)
 
 
 def _selection(ids: Sequence[int]) -> tasks_pb2.Selection:

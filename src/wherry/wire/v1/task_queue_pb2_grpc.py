@@ -123,6 +123,16 @@ class TaskQueueStub(object):
                 request_serializer=wherry_dot_v1_dot_tasks__pb2.RequeueTasksRequest.SerializeToString,
                 response_deserializer=wherry_dot_v1_dot_tasks__pb2.RequeueTasksResponse.FromString,
                 _registered_method=True)
+        self.ReprioritizeTasks = channel.unary_unary(
+                '/wherry.v1.TaskQueue/ReprioritizeTasks',
+                request_serializer=wherry_dot_v1_dot_tasks__pb2.ReprioritizeTasksRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_tasks__pb2.ReprioritizeTasksResponse.FromString,
+                _registered_method=True)
+        self.RescheduleTasks = channel.unary_unary(
+                '/wherry.v1.TaskQueue/RescheduleTasks',
+                request_serializer=wherry_dot_v1_dot_tasks__pb2.RescheduleTasksRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_tasks__pb2.RescheduleTasksResponse.FromString,
+                _registered_method=True)
         self.PurgeTasks = channel.unary_unary(
                 '/wherry.v1.TaskQueue/PurgeTasks',
                 request_serializer=wherry_dot_v1_dot_tasks__pb2.PurgeTasksRequest.SerializeToString,
@@ -288,6 +298,20 @@ class TaskQueueServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReprioritizeTasks(self, request, context):
+        """Give another priority to one page of the queued tasks that are named or match.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RescheduleTasks(self, request, context):
+        """Let one page of the queued tasks that are named or match run at another time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def PurgeTasks(self, request, context):
         """Delete one page of the finished tasks that are named or match, with history and keys.
         """
@@ -431,6 +455,16 @@ def add_TaskQueueServicer_to_server(servicer, server):
                     servicer.RequeueTasks,
                     request_deserializer=wherry_dot_v1_dot_tasks__pb2.RequeueTasksRequest.FromString,
                     response_serializer=wherry_dot_v1_dot_tasks__pb2.RequeueTasksResponse.SerializeToString,
+            ),
+            'ReprioritizeTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReprioritizeTasks,
+                    request_deserializer=wherry_dot_v1_dot_tasks__pb2.ReprioritizeTasksRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_tasks__pb2.ReprioritizeTasksResponse.SerializeToString,
+            ),
+            'RescheduleTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.RescheduleTasks,
+                    request_deserializer=wherry_dot_v1_dot_tasks__pb2.RescheduleTasksRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_tasks__pb2.RescheduleTasksResponse.SerializeToString,
             ),
             'PurgeTasks': grpc.unary_unary_rpc_method_handler(
                     servicer.PurgeTasks,
@@ -933,6 +967,60 @@ class TaskQueue(object):
             '/wherry.v1.TaskQueue/RequeueTasks',
             wherry_dot_v1_dot_tasks__pb2.RequeueTasksRequest.SerializeToString,
             wherry_dot_v1_dot_tasks__pb2.RequeueTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReprioritizeTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/ReprioritizeTasks',
+            wherry_dot_v1_dot_tasks__pb2.ReprioritizeTasksRequest.SerializeToString,
+            wherry_dot_v1_dot_tasks__pb2.ReprioritizeTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RescheduleTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/RescheduleTasks',
+            wherry_dot_v1_dot_tasks__pb2.RescheduleTasksRequest.SerializeToString,
+            wherry_dot_v1_dot_tasks__pb2.RescheduleTasksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -74,6 +74,10 @@ class TaskQueueStub:
     """Cancel one page of the tasks that are named or match."""
     RequeueTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.RequeueTasksRequest, _tasks_pb2.RequeueTasksResponse]
     """Put back one page of the finished tasks that are named or match."""
+    ReprioritizeTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.ReprioritizeTasksRequest, _tasks_pb2.ReprioritizeTasksResponse]
+    """Give another priority to one page of the queued tasks that are named or match."""
+    RescheduleTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.RescheduleTasksRequest, _tasks_pb2.RescheduleTasksResponse]
+    """Let one page of the queued tasks that are named or match run at another time."""
     PurgeTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.PurgeTasksRequest, _tasks_pb2.PurgeTasksResponse]
     """Delete one page of the finished tasks that are named or match, with history and keys."""
     ListQueues: _grpc.UnaryUnaryMultiCallable[_operators_pb2.ListQueuesRequest, _operators_pb2.ListQueuesResponse]
@@ -130,6 +134,10 @@ class TaskQueueAsyncStub(TaskQueueStub):
     """Cancel one page of the tasks that are named or match."""
     RequeueTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.RequeueTasksRequest, _tasks_pb2.RequeueTasksResponse]  # type: ignore[assignment]
     """Put back one page of the finished tasks that are named or match."""
+    ReprioritizeTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.ReprioritizeTasksRequest, _tasks_pb2.ReprioritizeTasksResponse]  # type: ignore[assignment]
+    """Give another priority to one page of the queued tasks that are named or match."""
+    RescheduleTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.RescheduleTasksRequest, _tasks_pb2.RescheduleTasksResponse]  # type: ignore[assignment]
+    """Let one page of the queued tasks that are named or match run at another time."""
     PurgeTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.PurgeTasksRequest, _tasks_pb2.PurgeTasksResponse]  # type: ignore[assignment]
     """Delete one page of the finished tasks that are named or match, with history and keys."""
     ListQueues: _aio.UnaryUnaryMultiCallable[_operators_pb2.ListQueuesRequest, _operators_pb2.ListQueuesResponse]  # type: ignore[assignment]
@@ -285,6 +293,22 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_tasks_pb2.RequeueTasksResponse, _abc.Awaitable[_tasks_pb2.RequeueTasksResponse]]:
         """Put back one page of the finished tasks that are named or match."""
+
+    @_abc_1.abstractmethod
+    def ReprioritizeTasks(
+        self,
+        request: _tasks_pb2.ReprioritizeTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tasks_pb2.ReprioritizeTasksResponse, _abc.Awaitable[_tasks_pb2.ReprioritizeTasksResponse]]:
+        """Give another priority to one page of the queued tasks that are named or match."""
+
+    @_abc_1.abstractmethod
+    def RescheduleTasks(
+        self,
+        request: _tasks_pb2.RescheduleTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tasks_pb2.RescheduleTasksResponse, _abc.Awaitable[_tasks_pb2.RescheduleTasksResponse]]:
+        """Let one page of the queued tasks that are named or match run at another time."""
 
     @_abc_1.abstractmethod
     def PurgeTasks(

@@ -154,6 +154,38 @@ PURGE_ANSWER_UNKNOWN: PurgeAnswer.ValueType  # 3
 """No task has this id."""
 Global___PurgeAnswer: _TypeAlias = PurgeAnswer  # noqa: Y015
 
+class _ReplanAnswer:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReplanAnswerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReplanAnswer.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REPLAN_ANSWER_UNSPECIFIED: _ReplanAnswer.ValueType  # 0
+    """Never sent."""
+    REPLAN_ANSWER_CHANGED: _ReplanAnswer.ValueType  # 1
+    """It is queued as asked."""
+    REPLAN_ANSWER_LEASED: _ReplanAnswer.ValueType  # 2
+    """A worker has it, or somebody else just now: it was left alone."""
+    REPLAN_ANSWER_FINAL: _ReplanAnswer.ValueType  # 3
+    """It has ended."""
+    REPLAN_ANSWER_UNKNOWN: _ReplanAnswer.ValueType  # 4
+    """No task has this id."""
+
+class ReplanAnswer(_ReplanAnswer, metaclass=_ReplanAnswerEnumTypeWrapper):
+    """What a change of a queued task's priority or time did."""
+
+REPLAN_ANSWER_UNSPECIFIED: ReplanAnswer.ValueType  # 0
+"""Never sent."""
+REPLAN_ANSWER_CHANGED: ReplanAnswer.ValueType  # 1
+"""It is queued as asked."""
+REPLAN_ANSWER_LEASED: ReplanAnswer.ValueType  # 2
+"""A worker has it, or somebody else just now: it was left alone."""
+REPLAN_ANSWER_FINAL: ReplanAnswer.ValueType  # 3
+"""It has ended."""
+REPLAN_ANSWER_UNKNOWN: ReplanAnswer.ValueType  # 4
+"""No task has this id."""
+Global___ReplanAnswer: _TypeAlias = ReplanAnswer  # noqa: Y015
+
 @_typing.final
 class Problem(_message.Message):
     """What went wrong with one request, or with one item of a batch."""
@@ -1577,6 +1609,178 @@ class Requeued(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Requeued: _TypeAlias = Requeued  # noqa: Y015
+
+@_typing.final
+class ReprioritizeTasksRequest(_message.Message):
+    """Queued tasks to give another priority."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SELECTION_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    priority: _builtins.int
+    """-100 to 100; higher runs first. They stand behind those that have it already."""
+    dry_run: _builtins.bool
+    """Only count what would be done."""
+    reason: _builtins.str
+    """Kept in the audit."""
+    @_builtins.property
+    def selection(self) -> Global___Selection:
+        """Which."""
+
+    def __init__(
+        self,
+        *,
+        selection: Global___Selection | None = ...,
+        priority: _builtins.int = ...,
+        dry_run: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["selection", b"selection"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "priority", b"priority", "reason", b"reason", "selection", b"selection"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReprioritizeTasksRequest: _TypeAlias = ReprioritizeTasksRequest  # noqa: Y015
+
+@_typing.final
+class ReprioritizeTasksResponse(_message.Message):
+    """What became of them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCHED_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    matched: _builtins.int
+    """How many tasks this call was about."""
+    next_page_token: _builtins.str
+    """Empty if there are no more."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Replanned]:
+        """One for each, newest first (in order of ids where ids were given); empty in a dry run."""
+
+    def __init__(
+        self,
+        *,
+        matched: _builtins.int = ...,
+        tasks: _abc.Iterable[Global___Replanned] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["matched", b"matched", "next_page_token", b"next_page_token", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReprioritizeTasksResponse: _TypeAlias = ReprioritizeTasksResponse  # noqa: Y015
+
+@_typing.final
+class RescheduleTasksRequest(_message.Message):
+    """Queued tasks to run at another time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SELECTION_FIELD_NUMBER: _builtins.int
+    DELAY_FIELD_NUMBER: _builtins.int
+    RUN_AFTER_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    dry_run: _builtins.bool
+    """Only count what would be done."""
+    reason: _builtins.str
+    """Kept in the audit."""
+    @_builtins.property
+    def selection(self) -> Global___Selection:
+        """Which."""
+
+    @_builtins.property
+    def delay(self) -> _duration_pb2.Duration:
+        """So long from now; 0 is at once."""
+
+    @_builtins.property
+    def run_after(self) -> _timestamp_pb2.Timestamp:
+        """At this time."""
+
+    def __init__(
+        self,
+        *,
+        selection: Global___Selection | None = ...,
+        delay: _duration_pb2.Duration | None = ...,
+        run_after: _timestamp_pb2.Timestamp | None = ...,
+        dry_run: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delay", b"delay", "due", b"due", "run_after", b"run_after", "selection", b"selection"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delay", b"delay", "dry_run", b"dry_run", "due", b"due", "reason", b"reason", "run_after", b"run_after", "selection", b"selection"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_due: _TypeAlias = _typing.Literal["delay", "run_after"]  # noqa: Y015
+    _WhichOneofArgType_due: _TypeAlias = _typing.Literal["due", b"due"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_due) -> _WhichOneofReturnType_due | None: ...
+
+Global___RescheduleTasksRequest: _TypeAlias = RescheduleTasksRequest  # noqa: Y015
+
+@_typing.final
+class RescheduleTasksResponse(_message.Message):
+    """What became of them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCHED_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    matched: _builtins.int
+    """How many tasks this call was about."""
+    next_page_token: _builtins.str
+    """Empty if there are no more."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Replanned]:
+        """One for each, newest first (in order of ids where ids were given); empty in a dry run."""
+
+    def __init__(
+        self,
+        *,
+        matched: _builtins.int = ...,
+        tasks: _abc.Iterable[Global___Replanned] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["matched", b"matched", "next_page_token", b"next_page_token", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RescheduleTasksResponse: _TypeAlias = RescheduleTasksResponse  # noqa: Y015
+
+@_typing.final
+class Replanned(_message.Message):
+    """What became of one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """The task."""
+    answer: Global___ReplanAnswer.ValueType
+    """What happened."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        answer: Global___ReplanAnswer.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Replanned: _TypeAlias = Replanned  # noqa: Y015
 
 @_typing.final
 class PurgeTasksRequest(_message.Message):

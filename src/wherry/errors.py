@@ -1,8 +1,7 @@
 """Every exception that Wherry raises; what a handler may raise to end its attempt is in signals.py.
 
-Expected answers are values, not exceptions: a lost lease in a batch comes back as `Reported.LOST`.
-The exception to that is a completion inside the caller's transaction, where a value could be
-overlooked and the effects committed.
+Expected answers are values: a lost lease in a batch comes back as `Reported.LOST`. Not so in a
+completion inside the caller's transaction, where one could be overlooked and the effects committed.
 
     WherryError
     ├── ConfigError                 something is missing or contradictory in the set-up
@@ -291,10 +290,7 @@ class PermissionDenied(WherryError):
 
 
 class LimitReached(WherryError):
-    """More than a server takes at a time: too large, too many, or too often.
-
-    `retry_seconds`: when it may work; None if it never will as it is.
-    """
+    """Too large, too many, too often; `retry_seconds`: when it may work, None if it never will."""
 
     def __init__(self, text: str, *, retry_seconds: float | None = None) -> None:
         self.retry_seconds = retry_seconds
@@ -366,11 +362,9 @@ class ResultNotStored(ResultError):
 
 
 class Unavailable(WherryError):
-    """The database, or the server, is out of reach; whether the last call happened is not known.
+    """The database, or the server, is out of reach; whether the last call happened is not known."""
 
-    `advice`: what in the set-up seems to be wrong, so that waiting may not help; None if nothing.
-    """
-
+    # What in the set-up seems to be wrong, so that waiting may not help.
     advice: str | None = None
 
 

@@ -41,7 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=800,
         metavar="N",
-        help="so many bad calls each door of a server gets (tests/security; default: 800)",
+        help="so many bad calls each door of a server gets, and the command line half of them"
+        " (tests/security, tests/fuzz; default: 800)",
     )
     parser.addoption(
         "--property-examples",

@@ -50,6 +50,9 @@ class ServerAddress:
 def check_text(dsn: object) -> str:
     """Return *dsn* if it is a text at all. Raises ConfigError."""
     if isinstance(dsn, str):
+        if "\0" in dsn:
+            # libpq reads no further, and would be sent to another database than was meant.
+            raise ConfigError("the DSN holds a NUL character: leave it out")
         return dsn
     raise ConfigError(f"the DSN must be a string, not {type(dsn).__name__}")
 

@@ -45,6 +45,11 @@ def test_what_is_no_text_is_no_dsn(value: Any) -> None:
         wherry.App(value).enqueue("mail.send")
 
 
+def test_no_dsn_is_cut_off_at_a_nul() -> None:
+    with pytest.raises(wherry.ConfigError, match="NUL"):
+        read_dsn("dbname=shop\0_test")
+
+
 def test_what_libpq_takes_is_taken() -> None:
     assert read_dsn("postgresql://ada@db:5433/shop")["host"] == "db"
     assert read_dsn("host=db dbname=shop") == {"host": "db", "dbname": "shop"}

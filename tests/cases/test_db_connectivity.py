@@ -21,7 +21,10 @@ NEVER = timedelta(seconds=600)
 
 
 async def test_a_listener_that_was_cut_hears_again(app: wherry.App, connect: Connect) -> None:
-    """DB-15, LN-01: while it listens it polls every ten minutes, so what starts was heard of."""
+    """DB-15, LN-01, LN-03, LN-10.
+
+    While it listens it polls every ten minutes, so what starts was heard of.
+    """
 
     @app.task(name="t")
     async def t() -> None:

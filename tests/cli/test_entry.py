@@ -142,7 +142,7 @@ TOO_OLD = "delete from wherry.migration where version > 1"
 def test_a_schema_that_does_not_fit_is_one_line_that_says_what_to_do(
     cli: Cli, sql: Callable[..., list[Any]], shop: str, prepare: str, what_to_do: str
 ) -> None:
-    """MIG-11: missing, another product's, too old, edited; for a look and for a worker."""
+    """DEP-06, MIG-11: missing, another product's, too old, edited; for a look and for a worker."""
     sql(prepare)
 
     for verb in (["tasks", "list"], ["worker", shop]):

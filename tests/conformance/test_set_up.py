@@ -77,6 +77,7 @@ for call in (lambda app: app.enqueue("t"), lambda app: app.work()):
 
 
 async def test_a_forked_child_makes_a_channel_of_its_own(address: str) -> None:
+    """RUN-01."""
     text = (
         CALLS
         + """

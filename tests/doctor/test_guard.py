@@ -171,7 +171,7 @@ def test_what_a_server_can_lack_is_judged_one_by_one() -> None:
 def test_a_pooler_that_shares_sessions_is_told_of_at_the_start(
     dsn: str, caplog: pytest.LogCaptureFixture, sessions: int
 ) -> None:
-    """PGB-03: LISTEN through it hears nothing, so what to do instead is said."""
+    """PGB-01, PGB-03: LISTEN through it hears nothing, so what to do instead is said."""
     with Pooler(dsn, most=sessions) as pooler:
         require_fit(pooler.pooled, schema="wherry", allow_unsafe=False)
 

@@ -139,6 +139,18 @@ def test_finished_and_unknown_tasks_are_answered_so_and_left_alone(session: Sess
     )
 
 
+def test_a_cancel_leaves_no_mark_for_a_task_that_comes_later(session: Session) -> None:
+    """CAN-01."""
+    coming = session.enqueue(queue="elsewhere") + 1
+
+    assert session.cancel(coming) == [UNKNOWN]
+
+    assert session.enqueue() == coming
+    assert session.task(coming).cancel_requested_at is None
+    session.complete(session.lease_one())
+    assert session.task(coming).state == "succeeded"
+
+
 def test_an_id_named_twice_is_canceled_once(session: Session) -> None:
     id_ = session.enqueue()
 

@@ -31,7 +31,7 @@ def test_an_empty_queue_gives_nothing_and_writes_nothing(session: Session) -> No
 
 
 def test_higher_priority_goes_first_then_what_became_ready_first(session: Session) -> None:
-    """PRI-04."""
+    """PRI-04, PRI-10."""
     tasks = session.enqueue_many(
         *(spec(payload={"n": n}, priority=p) for n, p in enumerate([0, 5, -100, 5, 100, 0]))
     )

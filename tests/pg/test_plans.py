@@ -240,6 +240,7 @@ CASES = [
 def test_a_statement_looks_at_its_own_batch_only(
     wherry_server: TemplateServer, statistics: Statistics
 ) -> None:
+    """SCL-05."""
     with ExitStack() as stack:
         dsn = stack.enter_context(wherry_server.database())
         large = Large(dsn, CASES, statistics=statistics, stack=stack)

@@ -281,7 +281,7 @@ async def test_a_slot_that_is_canceled_by_somebody_else_ends_the_worker_visibly(
 async def test_long_tasks_that_were_prefetched_go_to_whoever_has_a_slot(
     app: wherry.App, connect: Connect
 ) -> None:
-    """A queue of quick tasks turns into long ones: the first worker cannot keep them."""
+    """PRI-07: a queue of quick tasks turns into long ones: the first worker cannot keep them."""
     may_end = asyncio.Event()
     began: list[tuple[int, int]] = []
 

@@ -6,6 +6,7 @@ from wherry.transport.patience import Patience
 
 
 def test_pauses_grow_while_nothing_gets_through() -> None:
+    """LN-04."""
     patience = Patience(first=0.05, longest=5.0)
 
     pauses = [patience.next_pause(after=0.01) for _ in range(20)]

@@ -26,7 +26,7 @@ def states(connection: psycopg.Connection[Any]) -> dict[str, int]:
 async def test_unknown_types_are_parked_and_come_back_with_a_worker_that_knows_them(
     app: wherry.App, dsn: str, connect: Connect
 ) -> None:
-    """DEP-01."""
+    """DEP-01, DEP-03."""
     newer = wherry.App(dsn)
 
     @app.task(name="known")
@@ -56,6 +56,7 @@ async def test_unknown_types_are_parked_and_come_back_with_a_worker_that_knows_t
 async def test_a_type_that_is_unknown_here_and_known_elsewhere_is_left_where_it_is(
     app: wherry.App, dsn: str, connect: Connect
 ) -> None:
+    """DEP-08."""
     other = wherry.App(dsn)
 
     @app.task(name="ours")

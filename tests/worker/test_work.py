@@ -60,7 +60,7 @@ def test_work_can_be_called_again_and_again_on_one_app(dsn: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_child_works_with_connections_of_its_own(dsn: str) -> None:
-    """The parent has used the App, so it has a pool and threads that the child has not."""
+    """RUN-01: the parent has used the App, so it has a pool and threads that the child has not."""
     app = wherry.App(dsn)
 
     @app.task(name="t")

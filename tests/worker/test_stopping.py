@@ -18,7 +18,6 @@ from wherry.domain.retry import Fixed
 from wherry.domain.state import State
 from wherry.domain.task import Canceled
 from wherry.testing import Clock
-from wherry.worker.reporter import Reporter
 
 HANGS = 600
 
@@ -365,38 +364,3 @@ async def test_a_plain_handler_that_cancels_itself_when_told_is_judged_as_an_asy
     }[why]
     assert (task.state, task.error) == expected
     assert task.attempts == (0 if why == "shutdown" else 1)
-
-
-async def test_a_reporter_whose_own_time_limit_is_just_up_is_not_taken_for_an_ended_one(
-    app: wherry.App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """asyncio.timeout cancels the task for a moment; the reporter goes on, and is ended once."""
-    goes_on = asyncio.Event()
-    until_it_does: list[asyncio.Task[Any]] = []
-    run = Reporter.run
-
-    async def interrupted(self: Reporter) -> None:
-        me = asyncio.current_task()
-        assert me is not None
-        me.cancel()
-        try:
-            await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            until_it_does.append(me)
-            await goes_on.wait()
-        me.uncancel()
-        await run(self)
-
-    monkeypatch.setattr(Reporter, "run", interrupted)
-
-    @app.task(name="t")
-    async def t() -> None:
-        pass
-
-    async with at_work(app) as work:
-        await await_for(lambda: until_it_does)
-        work.cancel()
-        await asyncio.sleep(0.05)
-        goes_on.set()
-
-    assert until_it_does[0].done()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.doctor.conftest import Look
 from tests.facts import wait_for
-from tests.pg.support import Session
+from tests.pg.support import Session, spec
 from wherry.commands.maintenance import DropPastDays
 from wherry.doctor.finding import Verdict
 from wherry.doctor.patient import Patient
@@ -89,6 +89,20 @@ def test_a_day_that_is_missing_is_told_and_what_landed_beside_it(
         lambda: "about 1 finished task went into finished_default" in look("days").seen,
         what="the row is counted",
     )
+
+
+def test_a_sequence_behind_the_tasks_is_told_until_it_is_moved(
+    look: Look, session: Session
+) -> None:
+    task = session.enqueue_many(*(spec() for _ in range(5)))[-1].id
+    assert look("ids").verdict is OK
+
+    session.rows("select setval('wherry.task_id', 1, false)")
+
+    assert look("ids").verdict is PROBLEM
+    assert f"task {task} is there" in look("ids").seen
+    session.rows("select wherry.catch_up_ids()")
+    assert look("ids").verdict is OK
 
 
 def test_days_that_should_be_gone_are_told(look: Look, session: Session, clock: Clock) -> None:

@@ -60,7 +60,7 @@ FOREIGN_TO_WORKERS = {name for name in NAMES if name.startswith("tokens/")} | {"
 # Who judges tokens makes none.
 FOREIGN_TO_SERVERS = {"tokens/create_token", "tokens/revoke_token"}
 WRITES = re.compile(
-    r"\b(insert|update|delete|nextval|make_days|drop_past_days|settle_resent|catch_up_ids|prune_audit)\b"
+    r"\b(insert|update|delete|nextval|make_days|drop_past_days|settle_resent|catch_up_ids|prune_audit|recount)\b"
 )
 
 

@@ -8,14 +8,15 @@ import pytest
 
 from tests.pg.support import Session
 from wherry.commands.maintenance import DiscardTasks, LookAround, Seen, UnparkTasks
+from wherry.commands.tally import RollFlow
 from wherry.testing import Clock
 
 NOTHING = Seen()
 
 
-def look(session: Session) -> Seen:
-    """Look around; moments come back as whole seconds."""
-    seen = session.call(LookAround())
+def look(session: Session, *, ready: bool = True) -> Seen:
+    """Look around; moments come back as whole seconds. Chores are due by their own time only."""
+    seen = session.call(LookAround(ready=ready))
 
     def whole(seconds: float | None) -> float | None:
         return None if seconds is None else round(seconds)
@@ -25,6 +26,7 @@ def look(session: Session) -> Seen:
         lease_ends_in=whole(seen.lease_ends_in),
         due_in=whole(seen.due_in),
         discard_in=whole(seen.discard_in),
+        chores=(),
     )
 
 
@@ -84,4 +86,16 @@ def test_parked_tasks_are_told_of(session: Session) -> None:
 def test_ready_tasks_are_told_of_if_that_is_asked(session: Session, asked: bool) -> None:
     session.enqueue()
 
-    assert session.call(LookAround(ready=asked)) == replace(NOTHING, ready=asked)
+    assert look(session, ready=asked) == replace(NOTHING, ready=asked)
+
+
+def test_a_chore_is_told_of_when_it_is_due_and_not_when_it_was_done(
+    session: Session, clock: Clock
+) -> None:
+    at_first = session.call(LookAround()).chores
+    session.call(RollFlow())
+    when_done = session.call(LookAround()).chores
+    clock.advance(hours=2)
+    later = session.call(LookAround()).chores
+
+    assert (at_first, when_done, later) == (("roll",), (), ("recount", "roll"))

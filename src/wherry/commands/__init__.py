@@ -31,6 +31,7 @@ from wherry.commands.maintenance import (
 )
 from wherry.commands.queues import ListQueues, ListReadyQueues, PauseQueue, ResumeQueue
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
+from wherry.commands.tally import RollFlow
 from wherry.commands.tasks import (
     CancelTasks,
     DrawTaskIds,
@@ -76,5 +77,6 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
         UnparkTasks,
         DiscardTasks,
         PromoteTasks,
+        RollFlow,
     ),
 }

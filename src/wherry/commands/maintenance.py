@@ -54,6 +54,7 @@ class Seen:
 
     Until the first lease ends, the first delayed task is due, the first time to live is over: in a
     system that is in order the first is never negative. `ready` is False also if nobody asked.
+    `chores` are those that are due.
     """
 
     lease_ends_in: float | None = None
@@ -61,6 +62,7 @@ class Seen:
     discard_in: float | None = None
     parked: bool = False
     ready: bool = False
+    chores: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ class LookAround(Command[Seen]):
 
     def answer(self) -> Answer[Seen]:
         [row] = yield Statement("maintenance/look_around", {"ready": self.ready})
-        return Seen(*row)
+        ends_in, due_in, discard_in, parked, ready, chores = row
+        return Seen(ends_in, due_in, discard_in, parked, ready, tuple(chores))
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,7 @@ def task_text(spec: TaskSpec, id: int | None, look: Look | None) -> str:
 def run_text(run: list[tuple[TaskSpec, int | None]]) -> str:
     """One element of what enqueue_without_keys.sql takes: what a run has in common is said once."""
     said = _options(run[0][0])
+    said["n"] = len(run)
     if run[0][1] is not None:
         said["ids"] = [id_ for _, id_ in run]
     payloads = ",".join(spec.payload for spec, _ in run)

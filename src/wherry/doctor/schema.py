@@ -112,6 +112,18 @@ def judge_days(rows: Rows) -> Judgment:
     return fine(f"made until {max(made)}, and nothing is in finished_default")
 
 
+def judge_ids(rows: Rows) -> Judgment:
+    """Whether ids that are drawn next belong to no task that is there."""
+    [[drawn, highest]] = rows
+    if highest is not None and highest > drawn:
+        return problem(
+            f"the sequence of ids is at {drawn}, and task {highest} is there: a restore, or a"
+            " logical copy, has left it behind, and ids that are drawn now may be taken",
+            "run `select wherry.catch_up_ids()` (in your schema): it moves the sequence past them",
+        )
+    return fine("no task has an id that has not been drawn yet")
+
+
 def judge_past_days(rows: Rows) -> Judgment:
     """Whether days whose retention is over are dropped."""
     [[today, made, _, _]] = rows
@@ -162,6 +174,7 @@ def _look_at_rights(patient: Patient) -> Judgment:
 SCHEMA: Final = Check("schema", look_at_schema, of_tables=False)
 CHECKS: Final = (
     Check("indexes", asked("list_indexes", judge_indexes)),
+    Check("ids", asked("read_ids", judge_ids)),
     Check("days", asked("read_days", judge_days)),
     Check("past days", asked("read_days", judge_past_days)),
     Check("rights", _look_at_rights),

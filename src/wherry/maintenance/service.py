@@ -29,7 +29,7 @@ from wherry.commands.maintenance import (
 )
 from wherry.commands.queues import ListReadyQueues
 from wherry.errors import Unavailable
-from wherry.maintenance.steps import RARELY, Maintained
+from wherry.maintenance.steps import CHORES, RARELY, Maintained
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import without_rows
@@ -45,7 +45,9 @@ _UNPARK_EVERY_SECONDS = 10.0
 # Where one lease is about to end, so may the next: a look for each would be too many.
 _REAP_EVERY_SECONDS = 1.0
 # If looking itself fails, each step has to see for itself.
-_ANYTHING = Seen(lease_ends_in=0.0, due_in=0.0, discard_in=0.0, parked=True, ready=True)
+_ANYTHING = Seen(
+    lease_ends_in=0.0, due_in=0.0, discard_in=0.0, parked=True, ready=True, chores=tuple(CHORES)
+)
 
 
 @dataclass(slots=True)
@@ -142,6 +144,10 @@ class Maintenance:
             self._park_at = now + _PARK_EVERY_SECONDS * random.uniform(0.8, 1.0)
             if seen.ready:
                 await self._park_unknown()
+        for chore in seen.chores:
+            # A kind that a later version knows is for its own processes.
+            if chore in CHORES:
+                has_more = await self._repeat(CHORES[chore]) or has_more
         if has_more:
             self._look_at = 0.0
 

@@ -26,6 +26,7 @@ from wherry.commands.maintenance import (
     Unparked,
     UnparkTasks,
 )
+from wherry.commands.tally import RecountTasks, RollFlow
 from wherry.commands.workers import ForgetWorkers
 
 
@@ -78,6 +79,9 @@ RARELY: tuple[tuple[Command[Any], float], ...] = (
     (PruneAudit(), 3600.0),
 )
 
+# What one process does for all; a look around tells which is due.
+CHORES: dict[str, Command[Any]] = {"roll": RollFlow(), "recount": RecountTasks()}
+
 
 def maintenance_pass() -> list[Command[Any]]:
     """Return each step once, but parking: that is for those who know which types are known."""
@@ -87,4 +91,5 @@ def maintenance_pass() -> list[Command[Any]]:
         UnparkTasks(),
         DiscardTasks(),
         PromoteTasks(),
+        CHORES["roll"],
     ]

@@ -23,16 +23,27 @@ declare
     last_token constant bigint := settle_resent.token + 65535;
 begin
     return query
-    delete from wherry.live
-     using wherry.finished
-     where live.id = any (settle_resent.ids)
-       and finished.id = any (settle_resent.ids)
-       and finished.id = live.id
-       and finished.queue = live.queue
-       and finished.token between settle_resent.token and last_token
-       and live.token = settle_resent.token
-       and live.xmin = pg_current_xact_id()::xid
-    returning live.id;
+    with again as (
+        delete from wherry.live
+         using wherry.finished
+         where live.id = any (settle_resent.ids)
+           and finished.id = any (settle_resent.ids)
+           and finished.id = live.id
+           and finished.queue = live.queue
+           and finished.token between settle_resent.token and last_token
+           and live.token = settle_resent.token
+           and live.xmin = pg_current_xact_id()::xid
+        returning live.id, live.queue, live.type, live.state
+    ),
+    -- They were counted when they came, in this transaction.
+    counted as (
+        insert into wherry.flow (at, n, kind, queue, type)
+        select wherry.now(), -count(*), case when again.state = 'delayed' then 'enqueued_delayed' else 'enqueued' end,
+               again.queue, again.type
+          from again
+         group by again.state, again.queue, again.type
+    )
+    select again.id from again;
     if exists (
         select from (
             select l.id from wherry.live l

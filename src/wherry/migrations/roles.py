@@ -1,8 +1,9 @@
 """The rights of those who use the schema without owning it, as GRANT statements for its owner.
 
-A migration grants nothing to anybody, and nothing is granted to PUBLIC. The statements only add,
-so they are run again after an upgrade: a new version may bring tables of its own. Rights on
-partitions are not needed: they are reached through the table that they are a part of.
+A migration grants nothing to anybody (0008 alone extends rights that are there), and nothing is
+granted to PUBLIC. The statements only add, so they are run again after an upgrade: a new version
+may bring tables of its own. Rights on partitions are not needed: they are reached through the
+table that they are a part of.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ grant insert on wherry.audit to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
 grant execute
    on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.settle_resent,
-      wherry.catch_up_ids, wherry.make_days, wherry.drop_past_days, wherry.prune_audit
+      wherry.catch_up_ids, wherry.make_days, wherry.drop_past_days, wherry.prune_audit,
+      wherry.recount
    to {role};
 """
 
@@ -65,6 +67,7 @@ grant select
       wherry.paused, wherry.front, wherry.flow, wherry.pair, wherry.tally, wherry.chore,
       wherry.audit
    to {role};
+grant select on sequence wherry.task_id to {role};
 grant select (id, name, rights, queues, created_at, created_by, expires_at, revoked_at,
               last_used_at)
    on wherry.token

@@ -19,5 +19,6 @@ with gone as (
               (select lease.worker from wherry.lease where lease.lease_id = live.lease_id limit 1) as worker,
               null::text as reason, :result::text::json as result, live.last_error
 ),
--- part: kept
+-- part: kept,
+-- part: counted
 select gone.id::text as id from gone

@@ -32,5 +32,6 @@ gone as (
               mine.worker, null::text as reason, mine.result, live.last_error
 ),
 -- part: kept,
+-- part: counted,
 -- part: closed
 select gone.ord from gone

@@ -20,7 +20,7 @@ with asked as materialized (
 ),
 -- part: held,
 mine as materialized (
-    select live.id, live.queue, live.token, live.leased_at, asked.ord, asked.error_type, asked.message,
+    select live.id, live.queue, live.token, live.leased_at, live.run_after as due_at, asked.ord, asked.error_type, asked.message,
            asked.traceback, live.attempts as next_attempts, live.lease_id as settled_by, held.worker, null::json as result,
            coalesce(asked.error_type || ': ' || asked.message, asked.error_type, asked.message, live.last_error) as last_error,
            case when live.cancel_requested_at is not null then coalesce(live.cancel_reason, 'canceled while it ran')
@@ -59,10 +59,13 @@ back as (
        and live.id = mine.id
        and live.queue = mine.queue
        and mine.next_state in ('delayed', 'ready')
-    returning mine.ord, live.queue, live.run_after
+    returning mine.ord, live.queue, live.run_after, live.type, live.state, mine.leased_at, mine.due_at,
+              'retried' as kind
 ),
+-- part: put_back,
 -- part: gone,
 -- part: kept,
+-- part: counted,
 -- part: closed,
 arrived as (
     select distinct back.queue

@@ -41,7 +41,7 @@ asked as materialized (
 ),
 -- part: held,
 mine as materialized (
-    select live.id, live.queue, live.token, asked.ord, asked.verdict, live.lease_id as settled_by, held.worker,
+    select live.id, live.queue, live.token, live.leased_at, live.run_after as due_at, asked.ord, asked.verdict, live.lease_id as settled_by, held.worker,
            null::json as result, live.last_error,
            case when live.cancel_requested_at is not null then coalesce(live.cancel_reason, 'canceled while it ran')
                 when asked.verdict = 'snooze' then 'snoozed too often'
@@ -58,7 +58,7 @@ mine as materialized (
                 then live.attempts
                 else live.attempts - 1
                  end as next_attempts,
-           wherry.now() + greatest(asked.delay_seconds, 0) * interval '1 second' as due_at
+           wherry.now() + greatest(asked.delay_seconds, 0) * interval '1 second' as next_at
     -- part: fenced
 ),
 back as (
@@ -67,7 +67,7 @@ back as (
            attempts = mine.next_attempts,
            snoozes = live.snoozes + (mine.verdict = 'snooze')::integer,
            releases = live.releases + (mine.verdict = 'release')::integer,
-           run_after = mine.due_at,
+           run_after = mine.next_at,
            position = nextval('wherry.position'::regclass),
            leased_at = null
       from mine
@@ -75,10 +75,13 @@ back as (
        and live.id = mine.id
        and live.queue = mine.queue
        and mine.next_state in ('delayed', 'ready')
-    returning mine.ord, live.queue, live.run_after
+    returning mine.ord, live.queue, live.run_after, live.type, live.state, mine.leased_at, mine.due_at,
+              case when mine.verdict = 'snooze' then 'snoozed' else 'released' end as kind
 ),
+-- part: put_back,
 -- part: gone,
 -- part: kept,
+-- part: counted,
 -- part: closed,
 arrived as (
     select distinct back.queue

@@ -3,9 +3,9 @@
 -- takes:   ready boolean (whether to look for ready tasks too, which only parking asks about)
 -- returns: lease_ends_in, due_in, discard_in (seconds until the first lease ends, the first delayed task is due, the
 --          first time to live is over; null if there is none, negative if it has passed), parked, ready (whether
---          there is any such task)
+--          there is any such task), chores (which are due)
 -- locks:   none
--- index:   lease_by_expiry, live_delayed, live_discard, live_parked, live_ready
+-- index:   lease_by_expiry, live_delayed, live_discard, live_parked, live_ready, chore_pkey
 select (select extract(epoch from lease.expires_at - wherry.now())::double precision
           from wherry.lease
          order by lease.expires_at
@@ -35,4 +35,5 @@ select (select extract(epoch from lease.expires_at - wherry.now())::double preci
                    where live.state = 'ready'
                    order by live.queue
                    limit 1) is not null
-             end as ready
+             end as ready,
+       array(select chore.name from wherry.chore where chore.due_at <= wherry.now() order by chore.name) as chores

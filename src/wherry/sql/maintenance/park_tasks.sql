@@ -54,7 +54,13 @@ parked as (
        and live.id = unknown.id
        and live.queue = :queue::text
        and (live.state = 'ready') is true
-    returning live.id
+    returning live.id, live.queue, live.type
+),
+counted as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    select wherry.now(), count(*), 'parked', parked.queue, parked.type
+      from parked
+     group by parked.queue, parked.type
 )
 select count(*) as parked
   from parked

@@ -22,7 +22,13 @@ moved as (
        and live.id = due.id
        and live.queue = due.queue
        and (live.state = 'delayed') is true
-    returning live.id, live.queue
+    returning live.id, live.queue, live.type
+),
+counted as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    select wherry.now(), -count(*), 'delayed', moved.queue, moved.type
+      from moved
+     group by moved.queue, moved.type
 ),
 arrived as (
     select distinct moved.queue

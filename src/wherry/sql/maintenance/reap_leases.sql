@@ -94,10 +94,19 @@ back as (
        and live.token = mine.token
        and live.state = 'leased'
        and mine.next_state = 'delayed'
-    returning live.id
+    returning live.id, live.queue, live.type, live.state, mine.leased_at, null::timestamptz as due_at, 'lost' as kind
 ),
+-- part: put_back,
 -- part: gone,
 -- part: kept,
+-- part: counted,
+-- What ended so was lost as well.
+lost as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    select wherry.now(), count(*), 'lost', gone.queue, gone.type
+      from gone
+     group by gone.queue, gone.type
+),
 -- A task whose row is locked (its holder is completing it in an open transaction) keeps its lease row
 -- for the next pass.
 dropped as (

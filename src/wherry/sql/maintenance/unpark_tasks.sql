@@ -48,7 +48,13 @@ moved as (
        and live.id = back.id
        and live.queue = back.queue
        and (live.state = 'parked') is true
-    returning live.queue
+    returning live.queue, live.type
+),
+counted as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    select wherry.now(), -count(*), 'parked', moved.queue, moved.type
+      from moved
+     group by moved.queue, moved.type
 ),
 arrived as (
     select distinct moved.queue

@@ -8,6 +8,21 @@
 --          other type as we do
 -- locks:   none
 -- index:   none
+with counted as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    values (
+           wherry.now(), 1,
+           -- Hardly any has either of them, and what is not looked at costs nothing.
+           case when coalesce(:run_after::text, :delay_seconds::text) is null then 'enqueued'
+                when coalesce(
+                         :run_after::text::timestamptz,
+                         wherry.now() + :delay_seconds::text::double precision * interval '1 second'
+                     ) > wherry.now() then 'enqueued_delayed'
+                else 'enqueued'
+                 end,
+           :queue::text, :type::text
+    )
+)
 insert into wherry.live (
        id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, max_attempts, priority, state,
        queue, type, tags, headers, retry, payload

@@ -156,7 +156,7 @@ placed as (
      where not :resent::text::boolean
        and asked.ord in (select arriving.ord from arriving)
      order by asked.ord
-    returning live.queue, live.run_after
+    returning live.id, live.queue, live.run_after
 ),
 placed_again as (
     insert into wherry.live (
@@ -188,17 +188,28 @@ placed_again as (
      order by asked.ord
         -- The same call sent again, since its answer was lost: settle_resent.sql looks whose it is.
         on conflict (id, queue) do nothing
-    returning live.queue, live.run_after
+    returning live.id, live.queue, live.run_after
+),
+came as (
+    select placed.id, placed.queue, placed.run_after from placed
+     union all
+    select placed_again.id, placed_again.queue, placed_again.run_after from placed_again
+),
+counted as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    select wherry.now(), count(*),
+           case when came.run_after > wherry.now() then 'enqueued_delayed' else 'enqueued' end as kind,
+           asked.queue, asked.type
+      from came
+      join asked
+        on asked.id = came.id
+     group by kind, asked.queue, asked.type
 ),
 arrived as (
-    select distinct each.queue
-      from (
-           select placed.queue, placed.run_after from placed
-            union all
-           select placed_again.queue, placed_again.run_after from placed_again
-      ) as each
+    select distinct came.queue
+      from came
      where :notify::text::boolean
-       and each.run_after < wherry.now() + interval '5 seconds'
+       and came.run_after < wherry.now() + interval '5 seconds'
 ),
 -- part: woken
 select coalesce(

@@ -1,7 +1,8 @@
 -- Store tasks without keys, and wake the idle workers of their queues. Nothing but its id names such a task, so there
 -- is nothing to look at first, nor a conflict to look for: what is sent again comes through enqueue_tasks.sql. In the
 -- order of the tasks, since positions are drawn as the rows come.
--- takes:   tasks text, a json array of what runs of tasks have in common: (ids: null to draw them here, payloads,
+-- takes:   tasks text, a json array of what runs of tasks have in common: (n: how many,
+--          ids: null to draw them here, payloads,
 --          queue, type, priority, delay_seconds, run_after, max_attempts, retry, timeout_seconds, ttl_seconds, tags,
 --          headers); token text (with which theirs begin); notify text, true or false
 -- returns: ids (a json array in the order of the tasks; empty if they were given), woken (how many notifications); both
@@ -9,7 +10,8 @@
 -- locks:   none
 -- index:   none
 with asked as materialized (
-    select t.ids,
+    select t.n,
+           t.ids,
            t.payloads,
            t.queue,
            t.type,
@@ -22,7 +24,7 @@ with asked as materialized (
            t.tags,
            t.headers
       from json_to_recordset(:tasks::text::json) as t (
-           ids bigint[], payloads json, queue text, type text, priority smallint, delay_seconds double precision,
+           n integer, ids bigint[], payloads json, queue text, type text, priority smallint, delay_seconds double precision,
            run_after timestamptz, max_attempts integer, retry json, timeout_seconds double precision,
            ttl_seconds double precision, tags text[], headers json
       )
@@ -52,6 +54,14 @@ placed as (
       from asked
      cross join lateral rows from (unnest(asked.ids), json_array_elements(asked.payloads)) as each (id, payload)
     returning live.id
+),
+counted as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    select wherry.now(), sum(asked.n),
+           case when asked.run_after > wherry.now() then 'enqueued_delayed' else 'enqueued' end as kind,
+           asked.queue, asked.type
+      from asked
+     group by kind, asked.queue, asked.type
 ),
 arrived as (
     select distinct asked.queue

@@ -16,7 +16,13 @@ gone as (
        and finished.id = picked.id
        and finished.queue = picked.queue
        and finished.keep_until = picked.keep_until
-    returning finished.id
+    returning finished.id, finished.queue, finished.type, finished.state
+),
+counted as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    select wherry.now(), count(*), 'left_' || gone.state, gone.queue, gone.type
+      from gone
+     group by gone.state, gone.queue, gone.type
 ),
 forgotten as (
     delete from wherry.attempt

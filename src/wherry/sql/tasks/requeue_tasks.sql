@@ -86,7 +86,14 @@ gone as (
     returning finished.id, finished.token, finished.created_at, finished.timeout_seconds,
               finished.ttl_seconds, finished.key_ttl_seconds, finished.max_attempts, finished.priority,
               finished.queue, finished.type, finished.key, finished.tags, finished.headers,
-              finished.retry, finished.payload, finished.last_error
+              finished.retry, finished.payload, finished.last_error, finished.state
+),
+counted as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    select wherry.now(), count(*), moved.kind, gone.queue, gone.type
+      from gone
+     cross join lateral (values ('requeued'), ('left_' || gone.state)) as moved (kind)
+     group by moved.kind, gone.queue, gone.type
 ),
 placed as (
     insert into wherry.live (

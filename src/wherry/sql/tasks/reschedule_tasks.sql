@@ -6,7 +6,7 @@
 -- locks:   the queued rows, skip locked
 -- index:   live_pkey
 with mine as materialized (
-    select live.id, live.queue, live.state, live.position, due.run_after
+    select live.id, live.queue, live.type, live.state, live.position, due.run_after
       from wherry.live
      cross join lateral (
            select coalesce(
@@ -20,9 +20,9 @@ with mine as materialized (
        for update of live skip locked
 ),
 placed as materialized (
-    select moving.id, moving.queue, moving.state, moving.run_after,
+    select moving.id, moving.queue, moving.type, moving.was, moving.state, moving.run_after,
            nextval('wherry.position'::regclass) as position
-      from (select mine.id, mine.queue, mine.run_after,
+      from (select mine.id, mine.queue, mine.type, mine.state as was, mine.run_after,
                    case when mine.run_after > wherry.now() then 'delayed'
                         when mine.state = 'parked' then 'parked'
                         else 'ready'
@@ -41,6 +41,15 @@ moved as (
        and live.queue = placed.queue
        and (live.state <> 'leased') is true
     returning live.queue, live.state
+),
+counted as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    select wherry.now(), sum(changed.n), changed.state, placed.queue, placed.type
+      from placed
+     cross join lateral (values (placed.was, -1), (placed.state, 1)) as changed (state, n)
+     where changed.state in ('delayed', 'parked')
+     group by changed.state, placed.queue, placed.type
+    having sum(changed.n) <> 0
 ),
 arrived as (
     select distinct moved.queue

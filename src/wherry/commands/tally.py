@@ -1,0 +1,90 @@
+"""Sum the flow up, and see that the sums agree with the tasks.
+
+One process of all does it, for all: whose transaction has the lock of the chore's row. If it dies
+the lock is gone and the chore is due still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+from typing import Final
+
+from wherry.commands.base import Answer, Command, Statement
+from wherry.domain.flow import COUNTED, HOURS_FOR_SECONDS, MINUTES_FOR_SECONDS, MOVED, PAIRS_MOST
+
+_KINDS: Final = [*COUNTED, *MOVED, "wait", "run"]
+_ROLL_SECONDS: Final = 2.0
+_RECOUNT_SECONDS: Final = 3600.0
+# What is dead in the flow, and may not be removed while somebody holds an old snapshot, has to be
+# passed over each time: so the rest is as many times as long as the work.
+_ROLL_SHARE: Final = 100
+_RECOUNT_SHARE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RollFlow(Command[bool]):
+    """Sum up one batch of the flow, if that is due; True while there is more."""
+
+    batch: int = 20_000
+
+    @property
+    def atomic(self) -> bool:
+        # The lock of the chore is kept until all is done; each statement sees what came before.
+        return True
+
+    def answer(self) -> Answer[bool]:
+        began = monotonic()
+        due = yield Statement("flow/claim_chore", {"name": "roll"})
+        if not due:
+            return False
+        [[fold_until]] = due
+        [[taken]] = yield Statement(
+            "flow/roll_flow", {"batch": self.batch, "pairs": PAIRS_MOST, "kinds": _KINDS}
+        )
+        if fold_until is not None:
+            yield Statement("flow/fold_minutes", {"fold_until": fold_until})
+            yield Statement(
+                "flow/forget_tallies",
+                {
+                    "minutes_seconds": MINUTES_FOR_SECONDS + 3600.0,
+                    "hours_seconds": HOURS_FOR_SECONDS + 3600.0 * 24,
+                    "batch": self.batch,
+                },
+            )
+        more = bool(taken >= self.batch)
+        rest = 0.0 if more else max(_ROLL_SECONDS, (monotonic() - began) * _ROLL_SHARE)
+        yield _put_off("roll", rest, fold_until)
+        return more
+
+
+@dataclass(frozen=True, slots=True)
+class RecountTasks(Command[int]):
+    """Count all tasks, if that is due and they are not too many; answers how many sums were wrong.
+
+    Code that does not count yet, which may run beside ours for a while, leaves the sums of states
+    wrong, and so does a hand in the database. What was counted as it happened stays as it is.
+    """
+
+    most: int = 2_000_000
+
+    @property
+    def atomic(self) -> bool:
+        return True
+
+    def answer(self) -> Answer[int]:
+        began = monotonic()
+        due = yield Statement("flow/claim_chore", {"name": "recount"})
+        if not due:
+            return 0
+        recounted = yield Statement("flow/recount_tasks", {"most": self.most})
+        rest = max(_RECOUNT_SECONDS, (monotonic() - began) * _RECOUNT_SHARE)
+        yield _put_off("recount", rest)
+        return int(recounted[0][0]) if recounted else 0
+
+
+def _put_off(name: str, seconds: float, fold_until: datetime | None = None) -> Statement:
+    return Statement(
+        "flow/put_off_chore", {"name": name, "rest_seconds": seconds, "fold_until": fold_until}
+    )

@@ -34,6 +34,7 @@ NAMES = sorted(
     if path.parent.name != "parts"
 )
 ENQUEUERS = {
+    "doctor/read_ids",
     "maintenance/catch_up_ids",
     "maintenance/draw_horizon_position",
     "tasks/draw_task_ids",

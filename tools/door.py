@@ -39,9 +39,14 @@ then a tenth of a second.
   proto [--check | --contract | --release]
                  write the wire code from proto/, or see that it is current; see that the
                  contract breaks no client of the released one; make it the released one
-  torture [--seconds N | --minutes N] [--seed S]
+  torture [--seconds N [--seeds N] | --minutes N] [--bulk] [--seed S]
                  shoot processes and PostgreSQL while tasks run, then check every promise;
-                 a run that failed is repeated with its seed
+                 a run that failed is repeated with its seed; --minutes and --bulk pour in
+                 tasks by the hundred as well
+  torture --failover N
+                 lose the primary N times, and let its synchronous standby take over
+  torture --matrix [N]
+                 measure each kind of crash N times, and write docs/explain/crash-matrix.md
   torture --mutants [NAME ...]
                  put known bugs into the product, and see that each is noticed
 

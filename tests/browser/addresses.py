@@ -1,6 +1,6 @@
 """Which addresses a browser looks at: every page has one at least, and every action.
 
-They are of the shop of `shop.py`; `{id}` is a task of it that is dead.
+They are of the shop of `shop.py`, in which task 48213229 is dead, and 48210007 ready.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ PAGES: dict[str, str] = {
     "queues": "queues",
     "queue": "queue?name=payments",
     "workers": "workers",
+    "tasks": "tasks?state=dead&state=queued&queue=payments",
     "task": "task?id={id}",
+    "tasks-going": "tasks-going?do=tasks-cancel&queue=nobody&created_before=2020-01-01&total=9",
     "audit": "audit",
     "database": "database",
 }
@@ -24,5 +26,8 @@ ACTIONS: dict[str, str] = {
     "go-on": "go-on?worker=bulk-1",
     "task-cancel": "task-cancel?id={id}",
     "task-requeue": "task-requeue?id={id}",
+    "tasks-cancel": "tasks-cancel?queue=mail",
+    "tasks-requeue": "tasks-requeue?queue=payments&state=dead",
+    "tasks-purge": "tasks-purge?ids={id}",
 }
 EVERY = {**PAGES, **ACTIONS}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import secrets
 import sys
+from collections import Counter
 
-from tests.nemesis import mutants
+from tests.nemesis import coverage, matrix, mutants
+from tests.nemesis.failover import fail_over
 from tests.nemesis.run import Figures, torture
 
 MUTANT_SECONDS = 20.0
 TRIES = 3
-# The evidence of a run is judged in memory, so a long form is many runs.
+# The evidence of a run, but for the bulk's, is judged in memory, so a long form is many runs.
 LONG_SECONDS = 100.0
 
 
@@ -20,8 +22,24 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./run torture", description=__doc__)
     parser.add_argument("--seconds", type=float, default=75.0, help="how long faults go on")
     parser.add_argument(
-        "--minutes", type=float, default=None, help="the long form: run after run, for so long"
+        "--minutes",
+        type=float,
+        default=None,
+        help="the long form, with a bulk: run after run, for so long",
     )
+    parser.add_argument("--seeds", type=int, default=1, help="so many runs of --seconds each")
+    parser.add_argument(
+        "--failover", type=int, metavar="N", help="lose the primary so often, to its standby"
+    )
+    parser.add_argument(
+        "--matrix",
+        type=int,
+        nargs="?",
+        const=5,
+        metavar="N",
+        help="measure each kind of crash N times (5), and write docs/explain/crash-matrix.md",
+    )
+    parser.add_argument("--bulk", action="store_true", help="pour in tasks by the hundred as well")
     parser.add_argument("--seed", type=int, default=None, help="repeat the plan of a former run")
     parser.add_argument(
         "--mutants", nargs="*", metavar="NAME", help="put in known bugs: all, or those named"
@@ -34,29 +52,44 @@ def main(arguments: list[str]) -> int:
             parser.error(f"no mutant {sorted(unknown)[0]!r}; there are {', '.join(mutants.NAMES)}")
         escaped = [name for name in asked.mutants or mutants.NAMES if not is_caught(name, seed)]
         return 1 if escaped else 0
+    if asked.failover is not None:
+        verdict = fail_over(asked.failover, seed=seed)
+        print(verdict)
+        return 0 if verdict.is_clean else 1
+    if asked.matrix is not None:
+        page, clean = matrix.measure(asked.matrix)
+        if clean:
+            matrix.PAGE.write_text(page)
+        return 0 if clean else 1
+    runs, seconds = asked.seeds, asked.seconds
     if asked.minutes is not None:
-        return 0 if is_clean_for(asked.minutes * 60, seed) else 1
-    print(f"torture: seed {seed}, {asked.seconds:g} s", flush=True)
-    verdict = torture(seconds=asked.seconds, seed=seed)
-    print(verdict)
-    print("clean" if verdict.is_clean else "NOT CLEAN")
-    return 0 if verdict.is_clean else 1
+        runs = max(1, round(asked.minutes * 60 / LONG_SECONDS))
+        seconds = asked.minutes * 60 / runs
+    print(f"torture: {runs} times {seconds:g} s from seed {seed} on", flush=True)
+    with_bulk = asked.bulk or asked.minutes is not None
+    return 0 if are_clean(runs, seconds=seconds, seed=seed, with_bulk=with_bulk) else 1
 
 
-def is_clean_for(seconds: float, seed: int) -> bool:
-    """Run with one seed after the other until faults have gone on for *seconds*; tell the sum."""
-    runs = max(1, round(seconds / LONG_SECONDS))
-    figures, dirty = Figures(), []
+def are_clean(runs: int, *, seconds: float, seed: int, with_bulk: bool) -> bool:
+    """Run so often, with one seed after the other, and tell the sum of them.
+
+    What is aimed at has to happen once in all of them: dice and a busy machine may spare one run.
+    """
+    figures, seen, dirty = Figures(), Counter[str](), []
     for number in range(runs):
-        verdict = torture(seconds=seconds / runs, seed=seed + number)
+        verdict = torture(seconds=seconds, seed=seed + number, with_bulk=with_bulk)
         figures += verdict.figures
+        seen += verdict.seen
         print(f"seed {verdict.seed}: {verdict.figures}", flush=True)
-        if not verdict.is_clean:
+        if verdict.broken:
             dirty.append(verdict.seed)
             print(verdict, flush=True)
+    missed = coverage.missed(seen, seconds=seconds * runs, bulk=with_bulk)
+    print("\n".join(f"  {times:>8} {event}" for event, times in sorted(seen.items())))
+    print("".join(f"NEVER HAPPENED: {event}\n" for event in missed), end="")
     print(figures)
-    print(f"NOT CLEAN with seeds {dirty}" if dirty else "clean")
-    return not dirty
+    print(f"NOT CLEAN with seeds {dirty}" if dirty else "NOT CLEAN" if missed else "clean")
+    return not (dirty or missed)
 
 
 def is_caught(name: str, seed: int) -> bool:

@@ -35,14 +35,20 @@ begin
     return null;
 end
 $$;
-create trigger audit after insert or update or delete on wherry.live
-    for each row execute function audit.note('live');
-create trigger audit after insert or update or delete on wherry.finished
-    for each row execute function audit.note('finished');
-create trigger audit after insert or update or delete on wherry.lease
-    for each row execute function audit.note('lease');
-create trigger audit after insert or update or delete on wherry.attempt
-    for each row execute function audit.note('attempt');
+-- A bulk has a witness of its own (see bulk_audit.py).
+do $$
+declare
+    place text;
+begin
+    foreach place in array array['live', 'finished', 'lease', 'attempt'] loop
+        execute format(
+            'create trigger came after insert or update on wherry.%1$I for each row'
+            ' when (new.queue <> ''bulk'') execute function audit.note(%1$L);'
+            'create trigger went after delete on wherry.%1$I for each row'
+            ' when (old.queue <> ''bulk'') execute function audit.note(%1$L)', place);
+    end loop;
+end
+$$;
 """
 
 

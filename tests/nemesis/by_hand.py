@@ -148,7 +148,9 @@ class Hand:
                 connection.rollback()
                 asking.told(answer="lost")
                 return
-            # Others meet a locked row, a reaper too.
+            # Others meet a locked row: we ourselves by another connection, and a reaper too.
+            if self._rng.random() < 0.5:
+                self.report_meanwhile(lease)
             time.sleep(
                 max(0.0, lease.remaining) + REAP_SECONDS * 2
                 if outlive
@@ -163,6 +165,11 @@ class Hand:
         except psycopg.Error:
             connection.close()
             raise
+
+    def report_meanwhile(self, lease: Lease) -> None:
+        """Report what our own open transaction is settling."""
+        with history.mine().asking("report", verb="complete", fence=fence(lease)) as asking:
+            asking.told(answer=app.complete(as_known_to(app, lease)))
 
     def _way(self) -> wherry.App:
         return self._rng.choice((app, app, far()))

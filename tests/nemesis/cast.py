@@ -28,6 +28,8 @@ MODULES = {
     "producer": "producer",
     "hasty": "hasty",
     "hand": "by_hand",
+    "pourer": "pourer",
+    "drainer": "drainer",
 }
 # Of one worker, which meets both whenever a table is locked.
 IMPATIENT = "-c statement_timeout=500ms -c lock_timeout=100ms"
@@ -63,8 +65,11 @@ class Actor:
 
     @property
     def on_wire(self) -> bool:
-        """Whether its replies can be lost: those of all who enqueue, and of one worker."""
-        return self.role in ("producer", "hasty") or self.name == "worker-2"
+        """Whether its replies can be lost: those of who enqueues, of a worker, a drainer."""
+        return self.role in ("producer", "hasty", "pourer") or self.name in (
+            "worker-2",
+            "drainer-2",
+        )
 
     @property
     def is_far(self) -> bool:
@@ -209,10 +214,16 @@ class Cast:
             actor.process.send_signal(number)
 
 
-def roles(*, workers: int, producers: int) -> Iterator[Actor]:
-    """Return the actors of a run; of servers, and of clients that misbehave, there is one each."""
+def roles(*, workers: int, producers: int, drainers: int = 0) -> Iterator[Actor]:
+    """Return the actors of a run; of servers, and of clients that misbehave, there is one each.
+
+    *drainers*: so many workers for a bulk, and one who pours it.
+    """
     yield Actor("door-1")
     yield from (Actor(f"worker-{n}") for n in range(1, workers + 1))
     yield from (Actor(f"producer-{n}") for n in range(1, producers + 1))
     yield Actor("hasty-1")
     yield Actor("hand-1")
+    yield from (Actor(f"drainer-{n}") for n in range(1, drainers + 1))
+    if drainers:
+        yield Actor("pourer-1")

@@ -1,6 +1,7 @@
 """Counts what a run has met.
 
-A targeted event that never happened fails the run, which has proved nothing about it then.
+A targeted event that never happened fails the run, which has proved nothing about it then. Where
+there are several runs, one after the other, it has to happen in one of them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 
 from tests.nemesis.doors import FAR_WORKER
 from tests.nemesis.evidence import Evidence
-from tests.nemesis.faults import EACH_ROUND
+from tests.nemesis.faults import EACH_ROUND, EACH_ROUND_OF_BULK
 from tests.nemesis.tasks import TAKEN_ALONG
 
 # In any run, however short and however busy the machine.
@@ -61,6 +62,12 @@ IN_TIME = (
     "refused: deadlock detected",
     "refused: canceling statement due to lock timeout",
 )
+OF_BULK = (
+    *(f"fault: {kind}" for kind in EACH_ROUND_OF_BULK),
+    "bulk: tasks",
+    "bulk: executions of a task that had begun before",
+    "bulk: lease lost and reaped",
+)
 LONG_SECONDS = 60.0
 REFUSED = (
     "deadlock detected",
@@ -71,9 +78,9 @@ REFUSED = (
 )
 
 
-def missed(seen: Counter[str], *, seconds: float) -> list[str]:
+def missed(seen: Counter[str], *, seconds: float, bulk: bool = False) -> list[str]:
     """Return what should have happened and did not."""
-    wanted = ALWAYS + (IN_TIME if seconds >= LONG_SECONDS else ())
+    wanted = ALWAYS + (IN_TIME if seconds >= LONG_SECONDS else ()) + (OF_BULK if bulk else ())
     return [event for event in wanted if not seen[event]]
 
 

@@ -129,7 +129,7 @@ def gather(
     """Return what all witnesses say."""
     entries = list(audit.read(connection))
     calls, notes = history.read(folder)
-    rows = connection.execute("select id, state from wherry.tasks").fetchall()
+    rows = connection.execute("select id, state from wherry.tasks where queue <> 'bulk'").fetchall()
     transfers = connection.execute(
         "select task_id, token, lease_id, source, target, amount from bank.transfer"
     ).fetchall()

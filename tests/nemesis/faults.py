@@ -45,6 +45,13 @@ EACH_ROUND = {
     "exhaust connections": 1,
     "cancel statements": 2,
 }
+# And if there is a bulk.
+EACH_ROUND_OF_BULK = {
+    "kill a drainer": 2,
+    "pause a drainer": 1,
+    "dismiss a drainer": 1,
+    "kill a pourer": 1,
+}
 TABLES: tuple[LiteralString, ...] = ("live", "lease", "key", "finished")
 
 
@@ -56,13 +63,14 @@ class Fault:
     kind: str
 
 
-def plan(rng: random.Random, *, seconds: float) -> list[Fault]:
+def plan(rng: random.Random, *, seconds: float, bulk: bool = False) -> list[Fault]:
     """Return the faults of a run that lasts so long, in order."""
     faults: list[Fault] = []
+    each_round = EACH_ROUND | (EACH_ROUND_OF_BULK if bulk else {})
     rounds = max(1, round(seconds / ROUND_SECONDS))
     length = seconds / rounds
     for number in range(rounds):
-        kinds = [kind for kind, times in EACH_ROUND.items() for _ in range(times)]
+        kinds = [kind for kind, times in each_round.items() for _ in range(times)]
         rng.shuffle(kinds)
         # At the start there is nothing to hurt yet.
         moments = sorted(rng.uniform(1.5 if number == 0 else 0.0, length) for _ in kinds)
@@ -146,7 +154,11 @@ class Nemesis:
                 return self._server.cancel_statements(self._rng, most=3)
             case ["dismiss", _, role]:
                 return self._on_one(role, self._cast.dismiss)
-            case ["kill", "a" | "the", "worker" | "producer" | "hand" | "door" as role]:
+            case [
+                "kill",
+                "a" | "the",
+                "worker" | "producer" | "hand" | "door" | "drainer" | "pourer" as role,
+            ]:
                 return self._on_one(role, self._cast.kill)
             case ["pause", "a" | "the", role]:
                 seconds = self._rng.uniform(1.1, 1.8) * LEASE_SECONDS

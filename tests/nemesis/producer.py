@@ -8,10 +8,12 @@ or of a server of ours, as it comes.
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -23,8 +25,11 @@ from tests.nemesis.asking import Ask, ask_for
 from tests.nemesis.doors import database
 from tests.nemesis.player import is_ending, play
 from tests.nemesis.tasks import ACCOUNTS, LEASE_SECONDS, app, far
+from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, new_token
+from wherry.domain.options import Options
 
 THREADS = 3
+RARE = 3
 STORM_EVERY_SECONDS = 0.4
 # Keys that are free again as soon as their task has ended, and so are taken over and over.
 WORN_KEYS = 3
@@ -50,8 +55,14 @@ class Producer:
             (self.one, 30), (self.bank, 14), (self.rough, 1.2), (self.slow, 8), (self.chores, 9),
             (self.bulk, 3), (self.by_sql, 4), (self.rolled_back, 4), (self.storm, 12),
             (self.cancel, 8), (self.requeue, 3), (self.purge, 1), (self.look, 3),
-            (self.giant, 0.5), (self.cancel_storm, 1.5), (self.pause, 3), (self.crossed, 1),
+            (self.giant, 1), (self.cancel_storm, 1.5), (self.pause, 3), (self.crossed, 1),
+            (self.sent_again, 2),
         ]  # fmt: skip
+        # What is rare comes first, once: a busy machine may leave time for little else.
+        rare = [act for act, weight in acts if weight <= RARE]
+        for act in self._rng.sample(rare, len(rare)):
+            if not is_ending():
+                act()
         while not is_ending():
             [(act, _)] = self._rng.choices(acts, [weight for _, weight in acts])
             act()
@@ -117,6 +128,20 @@ class Producer:
         for task in self._rng.sample(asked, self._rng.choice((0, 3))):
             task["key"] = f"bulk-{self._rng.randint(1, 10_000)}"
         self.enqueue(asked)
+
+    def sent_again(self) -> None:
+        """A task that is sent again when it has ended, as if its answer had been lost till then."""
+        # Where nobody purges: it would be a new one then.
+        asked = ask_for("plain", queue="bank")
+        with history.mine().asking("enqueue_many", tasks=[asked]) as asking:
+            spec = Options(queue="bank").spec(asked["type"], json.dumps(asked["payload"]))
+            command = EnqueueTasks((spec,), tuple(app.carry(DrawTaskIds(1))), new_token())
+            [answer] = app.carry(command)
+            with suppress(wherry.ResultError, TimeoutError):
+                # It has no result to wait for.
+                app.result(answer.id, timeout=2.0)
+            [answer] = app.carry(command.again())
+            asking.told(answers=[(answer.id, answer.created, answer.payload_matches)])
 
     def giant(self) -> None:
         """A task almost as large as one may be."""

@@ -30,8 +30,9 @@ def tokens_grow_by_one(evidence: Evidence) -> Iterator[str]:
     for life, step in evidence.steps():
         if step.new is None:
             continue
-        before = 0 if step.old is None else step.old["token"]
-        if step.new["token"] != before + step.is_lease:
+        # Where it begins is for the call to choose that stored the task.
+        before = step.new["token"] if step.kind == "born" else (step.old or {}).get("token")
+        if step.new["token"] != (before or 0) + step.is_lease:
             yield f"token {before} became {step.new['token']} at {step}\n{life}"
         if step.is_lease:
             at = leased_in.setdefault(step.new["lease_id"], step.transaction)

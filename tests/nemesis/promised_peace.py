@@ -13,7 +13,7 @@ from tests.nemesis.evidence import Evidence
 from tests.nemesis.tasks import TAKEN_ALONG, UNREACHABLE
 
 # Until it has begun to work a process may end for reasons that are none later.
-START_SECONDS = 15.0
+START_SECONDS = 60.0
 KILLED = -9
 DISMISSED = -15
 # A worker that was dismissed while the server was down could not report all it had.

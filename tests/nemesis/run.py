@@ -20,8 +20,9 @@ from typing import Any, Self
 import psycopg
 
 import wherry
-from tests.nemesis import audit, checker, coverage, tasks
+from tests.nemesis import audit, bulk, bulk_audit, checker, coverage, tasks
 from tests.nemesis.cast import MODULES, Cast, roles
+from tests.nemesis.doors import FAR_WORKER
 from tests.nemesis.evidence import Evidence, gather
 from tests.nemesis.faults import Nemesis, plan
 from tests.nemesis.history import History
@@ -32,12 +33,15 @@ from wherry.migrations import migrate
 # Of which the last one has only a server of ours.
 WORKERS = 4
 PRODUCERS = 2
+DRAINERS = 2
 TICK_SECONDS = 0.05
 # A task that takes its worker along needs three leases and reaps, one after the other.
-DRAIN_SECONDS = 60.0
-LEAVE_SECONDS = 20.0
+DRAIN_SECONDS = 120.0
+LEAVE_SECONDS = 40.0
 # A fault waits for somebody to hit: on a busy machine the last one may come late.
-LATE_SECONDS = 20.0
+LATE_SECONDS = 30.0
+# Interpreters start slowly then, too.
+START_SECONDS = 120.0
 _WHAT_IS_LEFT = """
     select 'connection ' || application_name || ', ' || state || ': ' || query from pg_stat_activity
      where backend_type = 'client backend' and application_name <> %(observer)s
@@ -52,9 +56,9 @@ _WHAT_IS_LEFT = """
 
 
 # The promises whose breach means that a task was lost, moved as it must not, or completed twice.
-LOST = ("W1 acknowledged is there", "W1 the tables agree with the audit")
-ILLEGAL = "C2 only known transitions"
-DOUBLE = "C1 settled once"
+LOST = ("W1 acknowledged is there", "W1 the tables agree with the audit", bulk_audit.LOST)
+ILLEGAL = ("C2 only known transitions", bulk_audit.ILLEGAL)
+DOUBLE = ("C1 settled once", bulk_audit.DOUBLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +107,16 @@ class Verdict:
             runs=1,
             tasks=self.tasks,
             faults=sum(times for of, times in self.seen.items() if of.startswith("fault: ")),
-            lost=sum(len(self.broken.get(promise, ())) for promise in LOST),
-            illegal=len(self.broken.get(ILLEGAL, ())),
-            double=len(self.broken.get(DOUBLE, ())),
-            executions=self.seen["handler: began"],
-            in_vain=self.seen["handler: ran in vain"],
+            lost=self._complaints(LOST),
+            illegal=self._complaints(ILLEGAL),
+            double=self._complaints(DOUBLE),
+            executions=self.seen["handler: began"] + self.seen["bulk: executions"],
+            in_vain=self.seen["handler: ran in vain"]
+            + self.seen["bulk: executions of a task that had begun before"],
         )
+
+    def _complaints(self, promises: tuple[str, ...]) -> int:
+        return sum(len(self.broken.get(promise, ())) for promise in promises)
 
     @property
     def is_clean(self) -> bool:
@@ -129,16 +137,24 @@ class Verdict:
 class Stage:
     """A server with the tables of a run, its processes, and the folder of their histories."""
 
-    def __init__(self, *, seed: int, mutant: str | None) -> None:
-        self.seed = seed
+    def __init__(self, *, seed: int, mutant: str | None, with_bulk: bool) -> None:
+        self.seed, self.with_bulk = seed, with_bulk
         self.folder = Path(tempfile.mkdtemp(prefix="nemesis-history-"))
         self.server = Server()
         try:
             migrate(self.server.dsn)
             with self.server.connect() as connection:
                 audit.install(connection)
+                if with_bulk:
+                    bulk_audit.install(connection)
                 connection.execute(tasks.SCHEMA)
-            actors = list(roles(workers=WORKERS, producers=PRODUCERS))
+            actors = list(
+                roles(
+                    workers=WORKERS,
+                    producers=PRODUCERS,
+                    drainers=DRAINERS if with_bulk else 0,
+                )
+            )
             self.wire = Wire(self.server.front, self.server.socket)
             port, front = free_port(), free_port()
             self.door_wire = Wire(front, port)
@@ -158,7 +174,7 @@ class Stage:
 
     def suffer(self, *, seconds: float) -> Counter[str]:
         """Let everybody act while the plan is carried out; returns what took effect."""
-        faults = plan(random.Random(f"{self.seed}/plan"), seconds=seconds)
+        faults = plan(random.Random(f"{self.seed}/plan"), seconds=seconds, bulk=self.with_bulk)
         nemesis = Nemesis(
             faults,
             self.cast,
@@ -174,15 +190,20 @@ class Stage:
         while (now := time.monotonic() - began_at) < seconds + LATE_SECONDS:
             self.cast.revive(*MODULES)
             nemesis.act(now=now)
-            if now >= seconds and not nemesis.due:
+            if now >= seconds and not nemesis.due and self._far_worker_was_heard():
                 break
             time.sleep(TICK_SECONDS)
         nemesis.unlock(now=math.inf)
         return nemesis.done
 
+    def _far_worker_was_heard(self) -> bool:
+        """Whether the worker without a database has reported anything: it starts most slowly."""
+        histories = self.folder.glob(f"{FAR_WORKER}.*.jsonl")
+        return any('"reported"' in path.read_text() for path in histories)
+
     def _wait_for_first_words(self) -> None:
-        """Wait until all have begun to act: interpreters start slowly on a busy machine."""
-        ends_at = time.monotonic() + LATE_SECONDS
+        """Wait until all have begun to act."""
+        ends_at = time.monotonic() + START_SECONDS
         while len(list(self.folder.glob("*.jsonl"))) <= len(self.cast.actors):
             if time.monotonic() > ends_at:
                 raise RuntimeError(f"not all processes have begun; see {self.folder}")
@@ -191,28 +212,35 @@ class Stage:
     def settle(self) -> list[str]:
         """Let everything come to an end in good order; returns what does not."""
         self.cast.tell_of_end()
-        late = self.cast.wait("producer", "hasty", seconds=LEAVE_SECONDS)
+        late = self.cast.wait("producer", "hasty", "pourer", seconds=LEAVE_SECONDS)
         history = History(self.folder, "end")
         with wherry.App(self.server.dsn) as app:
-            for queue in tasks.QUEUES:
+            for queue in (*tasks.QUEUES, bulk.QUEUE):
                 # Whoever paused it may have been killed.
                 with history.asking("resume", queue=queue) as asking:
                     asking.told(changed=app.resume_queue(queue))
         ends_at = time.monotonic() + DRAIN_SECONDS
         with self.server.connect() as connection:
             while (live := _unsettled(connection)) and time.monotonic() < ends_at:
-                self.cast.revive("door", "worker", "hand")
+                self.cast.revive("door", "worker", "drainer", "hand")
                 time.sleep(TICK_SECONDS)
             left = [f"O2: after {DRAIN_SECONDS:g} s still {task}" for task in live]
-            for actor in self.cast.of("worker", "hand"):
+            for actor in self.cast.of("worker", "drainer", "hand"):
                 self.cast.dismiss(actor)
-            late += self.cast.wait("worker", "hand", seconds=LEAVE_SECONDS)
+            late += self.cast.wait("worker", "drainer", "hand", seconds=LEAVE_SECONDS)
             for actor in self.cast.of("door"):
                 self.cast.dismiss(actor)
             late += self.cast.wait("door", seconds=LEAVE_SECONDS)
             left += [f"{name} does not end" for name in late]
             left += [f"O4: {what}" for what in _left_over(connection)]
         return left
+
+    def judge_bulk(self) -> tuple[dict[str, list[str]], dict[str, int]]:
+        """Return what was broken in the bulk, and what was counted there."""
+        if not self.with_bulk:
+            return {}, {}
+        with self.server.connect() as connection:
+            return bulk_audit.judge(connection, self.folder)
 
     def judge(self, left_over: list[str], faults: Counter[str]) -> Evidence:
         """Gather what all witnesses say."""
@@ -243,17 +271,21 @@ class Stage:
         self.server.close()
 
 
-def torture(*, seconds: float, seed: int, mutant: str | None = None) -> Verdict:
+def torture(
+    *, seconds: float, seed: int, mutant: str | None = None, with_bulk: bool = False
+) -> Verdict:
     """Run once; the histories are kept only if the verdict is not clean."""
-    with Stage(seed=seed, mutant=mutant) as stage:
+    with Stage(seed=seed, mutant=mutant, with_bulk=with_bulk) as stage:
         faults = stage.suffer(seconds=seconds)
         evidence = stage.judge(stage.settle(), faults)
-    broken = checker.check(evidence)
-    seen = coverage.count(evidence)
-    missed = [] if mutant else coverage.missed(seen, seconds=seconds)
-    verdict = Verdict(seed, seconds, mutant, broken, missed, seen, len(evidence.lives))
+        broken, counted = stage.judge_bulk()
+    broken |= checker.check(evidence)
+    seen = coverage.count(evidence) + Counter(counted)
+    missed = [] if mutant else coverage.missed(seen, seconds=seconds, bulk=with_bulk)
+    stored = len(evidence.lives) + seen["bulk: tasks"]
+    verdict = Verdict(seed, seconds, mutant, broken, missed, seen, stored)
     (stage.folder / "server.log").write_text(evidence.server_log)
-    if mutant or verdict.is_clean:
+    if mutant or not broken:
         shutil.rmtree(stage.folder)
     else:
         verdict.broken.setdefault("(histories)", []).append(str(stage.folder))

@@ -2,7 +2,8 @@
 
 What is asked arrives and is done; the answer does not come, and then the connection is cut. Nobody
 can tell that from a server that never heard: it is the case for which whatever is repeatable is
-sent again. It can also be slow, or hold everything for a while and then let it through.
+sent again. It can also be slow, hold everything for a while and then let it through, or leave the
+connections there are half open for good.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Wire:
         self._lag_seconds = 0.0
         self._held_until = 0.0
         self._open: set[asyncio.StreamWriter] = set()
+        self._abandoned: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="wire")
 
@@ -47,6 +49,10 @@ class Wire:
     def hold(self, seconds: float) -> None:
         """Let nothing through for so long, in neither direction, and then all of it."""
         self._held_until = self._loop.time() + seconds
+
+    def abandon(self) -> None:
+        """Let nothing through any more on the connections there are; new ones are well."""
+        self._soon(lambda: self._abandoned.update(self._open))
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -110,6 +116,7 @@ class Wire:
             )
         finally:
             self._open -= {writer, there}
+            self._abandoned -= {writer, there}
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if isinstance(self._theirs, Path):
@@ -124,6 +131,8 @@ class Wire:
                 held_seconds = self._held_until - self._loop.time()
                 if self._lag_seconds or held_seconds > 0:
                     await asyncio.sleep(max(self._lag_seconds, held_seconds))
+                if writer in self._abandoned:
+                    continue
                 if not (may_lose and self._swallowing):
                     writer.write(chunk)
                     await writer.drain()

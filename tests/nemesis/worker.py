@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import traceback
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from unittest import mock
 
@@ -28,6 +28,16 @@ from wherry.worker.answers import log_answers
 CLOCKS_OFF = {"worker-1": HOUR_SECONDS, "worker-3": -HOUR_SECONDS}
 # Less than a lease, so that what is not confirmed in time goes back before it runs out.
 CONFIRM_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a worker serves, and how it notes the answers it gets."""
+
+    app: wherry.App
+    queues: tuple[str, ...]
+    concurrency: int
+    note_answers: Callable[[], object]
 
 
 def verb_of(outcome: Outcome) -> str:
@@ -54,11 +64,11 @@ def note_answers() -> None:
     mock.patch("wherry.worker.worker.log_answers", noting).start()
 
 
-async def work(name: str) -> int:
+async def work(name: str, part: Part) -> int:
     """Work until a signal says to stop; returns the exit code."""
     settings = replace(
         worker_settings(
-            concurrency=8,
+            concurrency=part.concurrency,
             lease_for=LEASE_SECONDS,
             shutdown_timeout=5.0,
             # One of them polls only.
@@ -67,24 +77,26 @@ async def work(name: str) -> int:
         look_every=timedelta(seconds=REAP_SECONDS),
     )
     try:
-        summary = await run_worker(app, queues=QUEUES, settings=settings, name=name, signals=True)
+        summary = await run_worker(
+            part.app, queues=part.queues, settings=settings, name=name, signals=True
+        )
     finally:
-        await app.aclose_loop()
+        await part.app.aclose_loop()
     history.mine().note("left", abandoned=summary.abandoned, unreported=summary.unreported)
     return summary.exit_code
 
 
-def main() -> int:
+def main(part: Part) -> int:
     """Be one worker."""
     hold_lifeline()
     history.mine().note("began to work")
     mutants.apply()
-    note_answers()
+    part.note_answers()
     note_complaints()
     move_clock(CLOCKS_OFF.get(sys.argv[1], 0.0))
     mock.patch("wherry.worker.remote.CONFIRM_SECONDS", CONFIRM_SECONDS).start()
     try:
-        return asyncio.run(work(sys.argv[1]))
+        return asyncio.run(work(sys.argv[1], part))
     except wherry.Unavailable as error:
         # Started while the server was down: said in a line, and whoever started it does so again.
         print(error, file=sys.stderr)
@@ -95,4 +107,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Part(app, QUEUES, 8, note_answers)))

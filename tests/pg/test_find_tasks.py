@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 
 import wherry
+from tests.facts import wait_until_blocked
 from tests.pg.support import Session, spec
 from wherry.commands.finding import CountTasks, ListTasks
 from wherry.domain.filter import Counted, Filter
@@ -184,3 +186,19 @@ async def test_a_search_ends_in_time_and_the_connection_lives_on(
     blocker.rollback()
 
     assert await app.acount_tasks() == Counted(1, False)
+
+
+async def test_a_search_that_somebody_cancels_is_sent_again(
+    app: wherry.App, connect: Callable[..., psycopg.Connection[Any]]
+) -> None:
+    """It has not run out of its time."""
+    await app.aenqueue("t")
+    blocker = connect(autocommit=False)
+    blocker.execute("lock table wherry.live in access exclusive mode")
+
+    searching = asyncio.create_task(app.acount_tasks())
+    first = await asyncio.to_thread(wait_until_blocked, connect(), by=blocker)
+    connect().execute("select pg_cancel_backend(%s)", [first])
+    blocker.rollback()
+
+    assert await searching == Counted(1, False)

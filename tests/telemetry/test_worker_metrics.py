@@ -14,8 +14,10 @@ import wherry
 from tests.facts import await_for
 from tests.telemetry.scraping import Scraped
 from tests.worker.support import all_finished, at_work, drained
+from wherry.config import ServerSettings
 from wherry.domain.retry import Fixed
 from wherry.integrations.prometheus import Collector
+from wherry.server.run import Server
 from wherry.telemetry.families import PROCESS, WORKER
 from wherry.transport.timed import name_of
 
@@ -121,6 +123,27 @@ async def test_a_lease_that_was_lost_is_counted_once(
         await await_for(lambda: shown().of("wherry_worker_leases_lost_total") > 0)
 
     assert shown().of("wherry_worker_leases_lost_total") == 1
+
+
+async def test_a_worker_that_has_only_a_server_tells_the_same(
+    app: wherry.App,
+) -> None:
+    here = ServerSettings(grpc_address="127.0.0.1:0", http_address=None)
+    async with Server(app, here) as server, wherry.App(f"grpc://{server.bound.grpc}") as remote:
+        registry = CollectorRegistry()
+        registry.register(Collector(remote))
+
+        @remote.task(name="t")
+        async def t() -> None: ...
+
+        await remote.aenqueue("t")
+        await drained(remote)
+        told = Scraped(generate_latest(registry).decode())
+
+    assert told.of("wherry_worker_outcomes_total", outcome="done") == 1
+    assert told.of("wherry_command_seconds_count", command="poll_tasks") >= 1
+    assert told.of("wherry_lease_batch_tasks_sum") == 1
+    assert told.of("wherry_report_batch_tasks_sum") == 1
 
 
 def test_nobody_counts_where_nobody_asks(app: wherry.App) -> None:

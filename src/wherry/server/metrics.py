@@ -73,7 +73,8 @@ class Fleet:
         return [
             Reading("wherry_database_up", (), 1),
             Reading("wherry_workers_alive", (), alive),
-            *fleet_readings(totals, states),
+            # Of a thousand queues and types it takes a while, in which others are to be answered.
+            *await asyncio.to_thread(fleet_readings, totals, states),
         ]
 
 

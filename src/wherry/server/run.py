@@ -21,7 +21,7 @@ from wherry.server.auth import Authenticator, Polls
 from wherry.server.doors import Door, get_metered, grpc_door, http_door
 from wherry.server.running import Running, running_service
 from wherry.telemetry.loggers import logger
-from wherry.telemetry.readings import Reading
+from wherry.telemetry.readings import Reading, steadily
 from wherry.worker.signals import handled
 
 if TYPE_CHECKING:
@@ -131,7 +131,9 @@ class Server:
             )
 
         if self.app.meters is not None:
-            told = self.app.meters.asking(lambda: [Reading("wherry_server_polls", (), polls.open)])
+            told = self.app.meters.asking(
+                lambda: [Reading("wherry_server_polls", (), steadily(lambda: polls.open))]
+            )
             self._stack.enter_context(told)
 
         grpc_at = None if self._grpc is None else await self._open(grpc, self._grpc)

@@ -128,9 +128,12 @@ def without_rows(error: BaseException) -> BaseException:
     return error
 
 
-def is_time_up(error: BaseException, command: Command[Any]) -> bool:
-    """Whether a statement took longer than its command lets it."""
-    return command.limit_seconds is not None and isinstance(error, errors.QueryCanceled)
+def is_time_up(error: BaseException, command: Command[Any], *, after_seconds: float) -> bool:
+    """Whether a statement took longer than its command lets it; somebody may cancel it sooner."""
+    limit_seconds = command.limit_seconds
+    if limit_seconds is None or not isinstance(error, errors.QueryCanceled):
+        return False
+    return after_seconds >= limit_seconds
 
 
 def translated(error: BaseException, *, schema: str) -> WherryError | None:

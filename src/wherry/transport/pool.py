@@ -90,8 +90,6 @@ class PoolTransport:
             try:
                 return await self._once(command)
             except (psycopg.Error, OSError) as error:
-                if is_time_up(error, command):
-                    raise TimedOut(command.limit_seconds or 0.0) from error
                 fault = fault_of(error)
                 may_repeat = fault is Fault.TRANSIENT or (
                     fault is Fault.LOST and command.repeatable
@@ -108,13 +106,16 @@ class PoolTransport:
             connection = await self._pool.getconn()
         except PoolTimeout as error:
             raise await self._no_connection() from error
+        asked_at = monotonic()
         try:
             if not command.atomic:
                 return await arun(connection, command, schema=self.schema)
             async with connection.transaction():
                 return await arun(connection, command, schema=self.schema)
         except psycopg.Error as error:
-            if fault_of(error) is Fault.LOST and not is_time_up(error, command):
+            if is_time_up(error, command, after_seconds=monotonic() - asked_at):
+                raise TimedOut(command.limit_seconds or 0.0) from error
+            if fault_of(error) is Fault.LOST:
                 # A read-only or dying server still answers: this connection is of no more use.
                 await connection.close()
             raise

@@ -115,13 +115,14 @@ class Question:
     """What is asked before an action happens.
 
     `facts` are shown as pairs; `kept` are the names and values that the form sends along; `back` is
-    where who thinks better of it goes.
+    where who thinks better of it goes, by a button that says `leave`.
     """
 
     title: str
     text: str
     button: str
     back: str
+    leave: str = "Cancel"
     danger: bool = False
     facts: tuple[tuple[str, str], ...] = ()
     fields: tuple[Field, ...] = ()

@@ -224,7 +224,7 @@ class _Asking:
         cookie = session.set_cookie(
             session.SAID_COOKIE, said, is_secure=self._is_secure, seconds=60
         )
-        return redirect(went.to, cookies=[cookie])
+        return redirect(went.to, cookies=[cookie] if went.said else [])
 
     def _page(self, page: Page, shown: Shown) -> Reply:
         said = None

@@ -7,11 +7,13 @@ from typing import Final
 
 from wherry.server.dashboard.pages import (
     audit,
+    bulk,
     database,
     overview,
     queues,
     task,
     task_actions,
+    tasks,
     workers,
 )
 
@@ -29,6 +31,7 @@ class Place:
 PLACES: Final = (
     Place("", "Overview", "overview", "o"),
     Place("queues", "Queues", "queues", "q"),
+    Place("tasks", "Tasks", "tasks", "t"),
     Place("workers", "Workers", "workers", "w"),
     Place("audit", "Audit", "audit", "a"),
     Place("database", "Database", "database", "b"),
@@ -37,8 +40,10 @@ PAGES: Final = (
     *overview.PAGES,
     *queues.PAGES,
     *workers.PAGES,
+    *tasks.PAGES,
     *task.PAGES,
+    *bulk.PAGES,
     *audit.PAGES,
     *database.PAGES,
 )
-ACTIONS: Final = (*queues.ACTIONS, *workers.ACTIONS, *task_actions.ACTIONS)
+ACTIONS: Final = (*queues.ACTIONS, *workers.ACTIONS, *task_actions.ACTIONS, *bulk.ACTIONS)

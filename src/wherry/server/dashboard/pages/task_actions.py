@@ -55,6 +55,7 @@ async def ask_cancel(visit: Visit) -> Question:
         text=text,
         button="Cancel task",
         back=visit.link("task", id=task.id),
+        leave="Leave it",
         danger=True,
         facts=facts(task),
         fields=(REASON,),

@@ -18,6 +18,8 @@
   };
 
   const refresh = async () => {
+    // What took too long is not asked again and again.
+    if (main.querySelector("[data-still]")) return;
     if (asking) {
       again = true;
       return;

@@ -1,0 +1,293 @@
+"""What can be done to many tasks at once: to those that were chosen, or to all that a search finds.
+
+A whole search is changed page by page, from the newest task to the oldest, in requests of about a
+second: each page is a transaction with its line in the audit. Between two requests all that is
+known stands in the address of the progress page, so that it goes on wherever it was stopped: by
+itself where there is a script, else by a button. Only tasks that were there when it was asked are
+changed: the search gets the moment of the question as its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Any, Final
+
+from wherry.domain.state import FINAL, State
+from wherry.domain.task import Canceled, Purged, RequeueAnswer
+from wherry.errors import InvalidOption, TimedOut
+from wherry.server.caller import Right
+from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
+from wherry.server.dashboard.pages.task_actions import REASON, reason_of
+from wherry.server.dashboard.task_words import STATES, task_id
+from wherry.server.dashboard.wanted import MOMENTS, TEXTS, Wanted
+from wherry.server.dashboard.words import number, plural
+from wherry.server.service.values import Changed
+
+# One request works so long before it lets the browser see how far it is.
+_STEP_SECONDS: Final = 1.0
+_PAGE_TASKS: Final = 500
+_MOST_COUNTED: Final = 100_000
+_COUNT_WITHIN: Final = timedelta(seconds=3)
+_LIVE: Final = frozenset(State) - FINAL
+_GOOD: Final = frozenset(
+    {Canceled.CANCELED, Canceled.REQUESTED, RequeueAnswer.QUEUED, Purged.PURGED}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bulk:
+    """Something that can be done to many tasks.
+
+    `states` are those that it is about; `call` does it to one page, or to the tasks that are named.
+    """
+
+    path: str
+    word: str
+    past: str
+    drawing: str
+    states: frozenset[State]
+    text: str
+    call: Callable[..., Awaitable[Changed]]
+    danger: bool = False
+    fields: tuple[Field, ...] = ()
+
+    def fits(self, states: Sequence[State]) -> bool:
+        """Whether it is about any of these."""
+        return not self.states.isdisjoint(states)
+
+
+async def _cancel(visit: Visit, **which: Any) -> Changed:
+    return await visit.service.cancel_tasks(visit.caller, reason=reason_of(visit), **which)
+
+
+async def _requeue(visit: Visit, **which: Any) -> Changed:
+    return await visit.service.requeue_tasks(
+        visit.caller,
+        reason=reason_of(visit),
+        without_key=visit.form.get("without_key") == "yes",
+        **which,
+    )
+
+
+async def _purge(visit: Visit, **which: Any) -> Changed:
+    return await visit.service.purge_tasks(visit.caller, reason=reason_of(visit), **which)
+
+
+BULKS: Final = (
+    Bulk(
+        path="tasks-cancel",
+        word="Cancel",
+        past="canceled",
+        drawing="close",
+        states=_LIVE,
+        text="What is queued does not run. The workers of what runs are told to stop it.",
+        call=_cancel,
+        danger=True,
+    ),
+    Bulk(
+        path="tasks-requeue",
+        word="Requeue",
+        past="put back",
+        drawing="again",
+        states=FINAL,
+        text="They go back into their queues, due at once and with all their attempts anew.",
+        call=_requeue,
+        fields=(
+            Field(
+                "without_key",
+                "Keys",
+                value="no",
+                choices=(("no", "Leave out whose key is taken"), ("yes", "Go on without keys")),
+            ),
+        ),
+    ),
+    Bulk(
+        path="tasks-purge",
+        word="Purge",
+        past="purged",
+        drawing="trash",
+        states=FINAL,
+        text="They are deleted with all that is known of them. Nothing brings them back.",
+        call=_purge,
+        danger=True,
+    ),
+)
+
+
+def _chosen(visit: Visit) -> list[int]:
+    """Return the tasks that are named one by one."""
+    ids = [task_id(text) for text in visit.lists.get("ids", ())]
+    if None in ids:
+        raise InvalidOption("ids", visit.lists["ids"], "name tasks by their numbers")
+    return list(dict.fromkeys(id for id in ids if id is not None))
+
+
+async def _ask(visit: Visit, bulk: Bulk) -> Question:
+    ids = _chosen(visit)
+    if ids:
+        kept = tuple(("ids", str(id)) for id in ids)
+        facts = (("Tasks", ", ".join(f"#{id}" for id in ids[:12]) + (" …" if ids[12:] else "")),)
+        what = plural(len(ids), "task")
+        return _question(visit, bulk, what, facts=facts, kept=kept, back=visit.link("tasks"))
+    wanted = _wanted(visit)
+    states = [state for state in wanted.states if state in bulk.states]
+    asked_at = datetime.now(UTC)
+    said: dict[str, Any] = dict(wanted.address)
+    said["state"] = [str(state) for state in states]
+    if "created_before" not in said:
+        # What comes later was not meant.
+        said["created_before"] = [asked_at.isoformat()]
+    look: dict[str, Any] = dict(wanted.filter) | {"state": tuple(said["state"])}
+    look.setdefault("created_before", asked_at)
+    try:
+        counted = await visit.service.count_tasks(
+            visit.caller, most=_MOST_COUNTED, timeout=_COUNT_WITHIN, **look
+        )
+        what = plural(counted.tasks, "task")
+        if counted.capped:
+            what = f"more than {what}"
+        total = counted.tasks
+    except TimedOut:
+        what, total = "tasks (too many to count in time)", 0
+    return _question(
+        visit,
+        bulk,
+        what,
+        facts=_facts(wanted, states),
+        kept=(*_pairs(said), ("total", str(total))),
+        back=visit.link("tasks", **wanted.address),
+    )
+
+
+def _question(
+    visit: Visit,
+    bulk: Bulk,
+    what: str,
+    *,
+    facts: tuple[tuple[str, str], ...],
+    kept: tuple[tuple[str, str], ...],
+    back: str,
+) -> Question:
+    return Question(
+        title=f"{bulk.word} {what}?",
+        text=bulk.text,
+        button=f"{bulk.word} {what}",
+        back=back,
+        leave="Leave them" if bulk.word == "Cancel" else "Cancel",
+        danger=bulk.danger,
+        facts=facts,
+        fields=(*bulk.fields, REASON),
+        kept=kept,
+    )
+
+
+def _facts(wanted: Wanted, states: Sequence[State]) -> tuple[tuple[str, str], ...]:
+    labels = {"id": "Number", **TEXTS, "payload": "Payload has", **MOMENTS}
+    said = [(labels[name], texts[-1]) for name, texts in wanted.said.items() if name != "state"]
+    words = ", ".join(STATES[state][1] for state in states)
+    return (
+        (*said, ("State", words), ("Queues", "all"))
+        if "queue" not in wanted.said
+        else (
+            *said,
+            ("State", words),
+        )
+    )
+
+
+async def _act(visit: Visit, bulk: Bulk) -> Went:
+    ids = _chosen(visit)
+    if ids:
+        changed = await bulk.call(visit, ids=ids)
+        done = _done(changed)
+        return Went(visit.link("tasks"), _said(bulk, done, len(ids) - done), is_good=done > 0)
+    wanted = _wanted(visit)
+    done, left = _number(visit, "done"), _number(visit, "left")
+    after = _number(visit, "after") or None
+    until = monotonic() + _STEP_SECONDS
+    while True:
+        changed = await bulk.call(visit, filter=wanted.filter, limit=_PAGE_TASKS, after=after)
+        good = _done(changed)
+        done, left, after = done + good, left + len(changed.answers) - good, changed.after
+        if after is None:
+            return Went(visit.link("tasks", **wanted.address), _said(bulk, done, left))
+        if monotonic() >= until:
+            break
+    state = {
+        "do": bulk.path,
+        **wanted.address,
+        **{field.name: visit.form.get(field.name, field.value) for field in bulk.fields},
+        "reason": reason_of(visit),
+        "total": _number(visit, "total"),
+        "done": done,
+        "left": left,
+        "after": after,
+    }
+    return Went(visit.link("tasks-going", **state), "")
+
+
+async def show_going(visit: Visit) -> Shown:
+    """Show how far a change of many tasks is, with the form that goes on."""
+    bulk = next((each for each in BULKS if each.path == visit.query.get("do")), None)
+    if bulk is None or Right.ADMIN not in visit.caller.rights:
+        return Shown("going.html", "Nothing is under way", {"bulk": None}, 404)
+    wanted = _wanted(visit)
+    done, left, total = (_number(visit, name) for name in ("done", "left", "total"))
+    names = [field.name for field in bulk.fields] + ["reason", "total", "done", "left", "after"]
+    kept = [*_pairs(wanted.address)]
+    kept += [(name, visit.query[name]) for name in names if visit.query.get(name)]
+    values = {
+        "bulk": bulk,
+        "kept": kept,
+        "done": done,
+        "left": left,
+        "total": max(total, done + left),
+        "is_known": total > 0,
+        "facts": _facts(wanted, [state for state in wanted.states if state in bulk.states]),
+        "back": visit.link("tasks", **wanted.address),
+    }
+    return Shown("going.html", f"{number(done)} {bulk.past} so far", values)
+
+
+def _wanted(visit: Visit) -> Wanted:
+    wanted = Wanted.of(visit)
+    if wanted.trouble:
+        raise InvalidOption("filter", dict(wanted.said), wanted.trouble)
+    return wanted
+
+
+def _pairs(said: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, text) for name, texts in said.items() for text in texts)
+
+
+def _number(visit: Visit, name: str) -> int:
+    text = visit.form.get(name) or visit.query.get(name, "")
+    return min(int(text), 2**63 - 1) if text.isascii() and text.isdecimal() else 0
+
+
+def _done(changed: Changed) -> int:
+    return sum(change.answer in _GOOD for change in changed.answers)
+
+
+def _said(bulk: Bulk, done: int, left: int) -> str:
+    said = f"{plural(done, 'task')} {'was' if done == 1 else 'were'} {bulk.past}"
+    if left:
+        said += f"; {number(left)} could not be, as they had changed meanwhile"
+    return f"{said}."
+
+
+def _action(bulk: Bulk) -> Action:
+    async def ask(visit: Visit) -> Question:
+        return await _ask(visit, bulk)
+
+    async def act(visit: Visit) -> Went:
+        return await _act(visit, bulk)
+
+    return Action(bulk.path, ask, act, nav="tasks")
+
+
+PAGES = (Page("tasks-going", show_going, nav="tasks"),)
+ACTIONS = tuple(map(_action, BULKS))

@@ -1,0 +1,198 @@
+"""What is done to many tasks: to those chosen, and to a whole search, as far as it takes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.pg.support import Session
+from tests.server.dashboard.conftest import Browse, send
+from tests.server.dashboard.looked import Element, looked
+from wherry.server.dashboard.pages import bulk
+
+
+async def confirm(client: httpx.AsyncClient, question: str, **fields: str) -> httpx.Response:
+    """Send the form of a question, with all that it keeps."""
+    found = await client.get(question)
+    assert found.status_code == 200, found.text
+    return await submit(client, looked(found.text), question.partition("?")[0], **fields)
+
+
+async def submit(
+    client: httpx.AsyncClient, page: Element, to: str, **fields: str
+) -> httpx.Response:
+    [form] = [each for each in page.find("form") if each.attributes.get("action") == to]
+    data: dict[str, Any] = {}
+    for each in form.find("input", type="hidden"):
+        data.setdefault(each.attributes["name"], []).append(each.attributes["value"])
+    return await client.post(to, data=data | fields, headers={"sec-fetch-site": "same-origin"})
+
+
+def states(session: Session) -> dict[str, int]:
+    return dict(
+        session.rows(
+            "select state, count(*)::integer from"
+            " (select state from wherry.live union all select state from wherry.finished) s"
+            " group by 1"
+        )
+    )
+
+
+async def test_a_whole_search_is_canceled(browse: Browse, session: Session) -> None:
+    for _ in range(5):
+        session.enqueue("send", {}, queue="mail")
+    session.enqueue("send", {}, queue="other")
+    client = await browse("read", "admin")
+
+    question = looked((await client.get("tasks-cancel?queue=mail")).text)
+    went = await confirm(client, "tasks-cancel?queue=mail", reason="ticket 9")
+    page = looked((await client.get(went.headers["location"])).text)
+
+    assert question.find("h1")[0].text == "Cancel 5 tasks?"
+    assert page.at("said").text.strip() == "5 tasks were canceled."
+    assert states(session) == {"canceled": 5, "ready": 1}
+    [[actor, action, count, reason]] = session.rows(
+        "select actor, action, count, reason from wherry.audit"
+    )
+    assert (actor, action, count, reason) == ("ada", "cancel_tasks", 5, "ticket 9")
+    assert session.value("select target -> 'filter' ->> 'queue' from wherry.audit") == "mail"
+
+
+async def test_what_comes_after_the_question_is_left_alone(
+    browse: Browse, session: Session
+) -> None:
+    session.enqueue("send", {}, queue="mail")
+    client = await browse()
+    question = looked((await client.get("tasks-cancel?queue=mail")).text)
+    session.rows("select pg_sleep(0)")
+
+    session.rows("update wherry.live set created_at = created_at - interval '1 hour'")
+    session.enqueue("send", {}, queue="mail")
+    session.rows("update wherry.live set created_at = created_at + interval '1 minute'")
+    await submit(client, question, "tasks-cancel")
+
+    assert states(session) == {"canceled": 1, "ready": 1}
+
+
+async def test_a_search_by_state_alone_can_be_changed(browse: Browse, session: Session) -> None:
+    session.enqueue("send", {})
+    session.complete(session.lease_one())
+    client = await browse()
+
+    await confirm(client, "tasks-purge?state=succeeded&state=queued")
+
+    assert states(session) == {}
+
+
+async def test_a_long_change_goes_on_from_its_address(
+    browse: Browse, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "_PAGE_TASKS", 2)
+    monkeypatch.setattr(bulk, "_STEP_SECONDS", 0.0)
+    for _ in range(5):
+        session.enqueue("send", {}, queue="mail")
+    client = await browse()
+
+    went = await confirm(client, "tasks-cancel?queue=mail", reason="ticket 9")
+    told: list[str] = []
+    while "tasks-going" in went.headers["location"]:
+        page = looked((await client.get(went.headers["location"])).text)
+        told.append(page.find("h1")[0].text)
+        assert page.find("progress")[0].attributes["max"] == "5"
+        assert page.find("form", **{"data-go-on": ""})
+        went = await submit(client, page, "tasks-cancel")
+    page = looked((await client.get(went.headers["location"])).text)
+
+    assert told == ["2 canceled so far", "4 canceled so far"]
+    assert page.at("said").text.strip() == "5 tasks were canceled."
+    assert states(session) == {"canceled": 5}
+    assert session.rows("select count, reason from wherry.audit order by id") == [
+        (2, "ticket 9"),
+        (2, "ticket 9"),
+        (1, "ticket 9"),
+    ]
+
+
+async def test_chosen_tasks_are_changed_and_no_others(browse: Browse, session: Session) -> None:
+    made = [session.enqueue("send", {}) for _ in range(3)]
+    client = await browse()
+
+    went = await confirm(client, f"tasks-cancel?ids={made[0]}&ids={made[2]}")
+    page = looked((await client.get(went.headers["location"])).text)
+
+    assert page.at("said").text.strip() == "2 tasks were canceled."
+    assert session.rows("select id from wherry.live") == [(made[1],)]
+    assert session.value("select target from wherry.audit") == {"ids": [made[0], made[2]]}
+
+
+async def test_what_changed_meanwhile_is_told(browse: Browse, session: Session) -> None:
+    id = session.enqueue("send", {})
+    client = await browse()
+    question = looked((await client.get(f"tasks-cancel?ids={id}")).text)
+    session.complete(session.lease_one())
+
+    went = await submit(client, question, "tasks-cancel")
+    page = looked((await client.get(went.headers["location"])).text)
+
+    assert "0 tasks were canceled; 1 could not be" in page.at("said").text
+
+
+async def test_dead_tasks_are_put_back_without_their_keys(browse: Browse, session: Session) -> None:
+    session.enqueue("send", {}, key="k", max_attempts=1, queue="mail")
+    session.fail(session.lease_one(queue="mail"))
+    client = await browse()
+
+    await confirm(client, "tasks-requeue?queue=mail&state=dead", without_key="yes")
+
+    assert states(session) == {"ready": 1}
+    assert session.value("select key from wherry.live") is None
+
+
+@pytest.mark.parametrize("path", [each.path for each in bulk.BULKS])
+async def test_who_may_change_some_queues_changes_no_others(
+    browse: Browse, session: Session, path: str
+) -> None:
+    mine, theirs = (session.enqueue("send", {}, queue=queue) for queue in ("mine", "theirs"))
+    client = await browse("read", "admin", queues=("mine",))
+
+    all_asked = await client.get(f"{path}?type=send")
+    all_done = await send(client, "tasks?queue=mine", at=path, type="send")
+    one_done = await send(client, "tasks?queue=mine", at=path, queue="theirs")
+    chosen = await send(client, "tasks?queue=mine", at=path, ids=str(theirs))
+
+    assert all_asked.status_code == all_done.status_code == one_done.status_code == 403
+    assert chosen.status_code == 303
+    assert session.task(mine).state == session.task(theirs).state == "queued"
+
+
+async def test_a_change_of_everything_is_refused(browse: Browse, session: Session) -> None:
+    session.enqueue("send", {})
+    client = await browse()
+
+    found = await send(client, "tasks", at="tasks-cancel", state="queued")
+
+    assert found.status_code == 400
+    assert states(session) == {"ready": 1}
+
+
+@pytest.mark.parametrize("do", ["", "tasks", "nonsense"])
+async def test_a_change_that_is_none_does_not_go_on(browse: Browse, do: str) -> None:
+    client = await browse()
+
+    assert (await client.get("tasks-going", params={"do": do})).status_code == 404
+
+
+@pytest.mark.parametrize("ids", ["x", "1;2", "", "-1"])
+async def test_chosen_tasks_are_named_by_numbers(
+    browse: Browse, session: Session, ids: str
+) -> None:
+    session.enqueue("send", {})
+    client = await browse()
+
+    found = await send(client, "tasks", at="tasks-cancel", ids=ids)
+
+    assert found.status_code == 400
+    assert re.search("number|narrow", found.text)

@@ -1,6 +1,6 @@
 """Which addresses a browser looks at: every page has one at least, and every action.
 
-They are of the shop of `shop.py`, in which task 48213229 is dead, and 48210007 ready.
+They are of the shop of `shop.py`; `{id}` is a task of it that is dead.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ ACTIONS: dict[str, str] = {
     "task-requeue": "task-requeue?id={id}",
     "tasks-cancel": "tasks-cancel?queue=mail",
     "tasks-requeue": "tasks-requeue?queue=payments&state=dead",
+    "tasks-reprioritize": "tasks-reprioritize?queue=mail",
+    "tasks-reschedule": "tasks-reschedule?queue=mail",
     "tasks-purge": "tasks-purge?ids={id}",
 }
 EVERY = {**PAGES, **ACTIONS}

@@ -11,18 +11,9 @@ from datetime import datetime, timedelta
 
 import click
 
-_UNITS = {
-    "ms": timedelta(milliseconds=1),
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "min": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-    "w": timedelta(weeks=1),
-}
+from wherry.domain.durations import UNITS, length_of
+
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
-_PART = re.compile(rf"({_NUMBER})(ms|min|s|m|h|d|w)")
-_LENGTH = re.compile(rf"(?:{_NUMBER}(?:ms|min|s|m|h|d|w))+")
 _RATE = re.compile(rf"({_NUMBER})(?:/(s|m|min|h))?")
 
 # Up to the last id that a bigint holds: what is beyond names no task.
@@ -31,16 +22,15 @@ TASK_ID = click.IntRange(1, 2**63 - 1)
 
 def duration(text: str) -> timedelta:
     """Read a length of time: `90` (seconds), `90s`, `250ms`, `2h`, `1h30m`, `7d`."""
-    text = text.strip()
     try:
-        if re.fullmatch(_NUMBER, text):
-            return timedelta(seconds=float(text))
-        if _LENGTH.fullmatch(text):
-            parts = (float(found[1]) * _UNITS[found[2]] for found in _PART.finditer(text))
-            return sum(parts, timedelta())
+        length = length_of(text)
     except OverflowError:
-        raise click.BadParameter(f"{text!r} is longer than can be counted") from None
-    raise click.BadParameter(f"{text!r} is no length of time: write 90 (seconds), 90s, 2h, 1h30m")
+        raise click.BadParameter(f"{text.strip()!r} is longer than can be counted") from None
+    if length is not None:
+        return length
+    raise click.BadParameter(
+        f"{text.strip()!r} is no length of time: write 90 (seconds), 90s, 2h, 1h30m"
+    )
 
 
 def instant(text: str) -> datetime:
@@ -63,7 +53,7 @@ def rate(text: str) -> float:
     found = _RATE.fullmatch(text.strip())
     if found is None or float(found[1]) == 0:
         raise click.BadParameter(f"{text!r} is no rate: write 100/s, 600/min or 5000/h")
-    return float(found[1]) / _UNITS[found[2] or "s"].total_seconds()
+    return float(found[1]) / UNITS[found[2] or "s"].total_seconds()
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -7,8 +7,9 @@ naive `value < 0` check and only hurt much later, in the database.
 from __future__ import annotations
 
 import math
+import re
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from wherry.errors import InvalidOption
 
@@ -19,6 +20,33 @@ Duration: TypeAlias = timedelta | float
 # of microseconds begin to overflow or to lose digits.
 LONGEST = timedelta(days=36_525)
 LONGEST_SECONDS = LONGEST.total_seconds()
+
+UNITS: Final = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?"
+_PART: Final = re.compile(rf"({_NUMBER})(ms|min|s|m|h|d|w)")
+_LENGTH: Final = re.compile(rf"(?:{_NUMBER}(?:ms|min|s|m|h|d|w))+")
+
+
+def length_of(text: str) -> timedelta | None:
+    """Return the length of time that a text says: `90` (seconds), `90s`, `250ms`, `2h`, `1h30m`.
+
+    None for a text that says none. Raises OverflowError for one that is too long to be counted.
+    """
+    text = text.strip()
+    if re.fullmatch(_NUMBER, text):
+        return timedelta(seconds=float(text))
+    if not _LENGTH.fullmatch(text):
+        return None
+    parts = (float(found[1]) * UNITS[found[2]] for found in _PART.finditer(text))
+    return sum(parts, timedelta())
 
 
 def seconds_from(

@@ -151,6 +151,55 @@ async def test_dead_tasks_are_put_back_without_their_keys(browse: Browse, sessio
     assert session.value("select key from wherry.live") is None
 
 
+async def test_queued_tasks_get_another_priority(browse: Browse, session: Session) -> None:
+    id = session.enqueue("send", {}, queue="mail")
+    client = await browse()
+
+    went = await confirm(client, "tasks-reprioritize?queue=mail", priority="7", reason="first")
+    refused = await confirm(client, f"tasks-reprioritize?ids={id}", priority="high")
+
+    assert went.status_code == 303
+    assert refused.status_code == 400
+    assert session.task(id).priority == 7
+    assert session.rows("select action, reason from wherry.audit") == [
+        ("reprioritize_tasks", "first")
+    ]
+
+
+@pytest.mark.parametrize("when", ["0s", "0", "2020-01-01T08:00", "2020-01-01T08:00+02:00"])
+async def test_a_delayed_task_runs_now(browse: Browse, session: Session, when: str) -> None:
+    id = session.enqueue("send", {}, delay=3600)
+    client = await browse()
+
+    page = looked((await client.get(f"task?id={id}")).text)
+    went = await confirm(client, f"tasks-reschedule?ids={id}", when=when)
+
+    assert page.at("why").find("a", href=f"tasks-reschedule?ids={id}")
+    assert went.headers["location"] == f"task?id={id}"
+    assert session.value("select state from wherry.live") == "ready"
+
+
+@pytest.mark.parametrize("when", ["1h", "2126-01-01"])
+async def test_a_ready_task_runs_later(browse: Browse, session: Session, when: str) -> None:
+    id = session.enqueue("send", {})
+    client = await browse()
+
+    await confirm(client, f"tasks-reschedule?ids={id}", when=when)
+
+    assert session.value("select state from wherry.live") == "delayed"
+
+
+@pytest.mark.parametrize("when", ["", "soon", "-1h", "9" * 30 + "d"])
+async def test_a_time_that_is_none_is_refused(browse: Browse, session: Session, when: str) -> None:
+    id = session.enqueue("send", {})
+    client = await browse()
+
+    found = await confirm(client, f"tasks-reschedule?ids={id}", when=when)
+
+    assert found.status_code == 400
+    assert session.value("select state from wherry.live") == "ready"
+
+
 @pytest.mark.parametrize("path", [each.path for each in bulk.BULKS])
 async def test_who_may_change_some_queues_changes_no_others(
     browse: Browse, session: Session, path: str
@@ -159,9 +208,10 @@ async def test_who_may_change_some_queues_changes_no_others(
     client = await browse("read", "admin", queues=("mine",))
 
     all_asked = await client.get(f"{path}?type=send")
-    all_done = await send(client, "tasks?queue=mine", at=path, type="send")
-    one_done = await send(client, "tasks?queue=mine", at=path, queue="theirs")
-    chosen = await send(client, "tasks?queue=mine", at=path, ids=str(theirs))
+    given = {"priority": "1", "when": "0s"}
+    all_done = await send(client, "tasks?queue=mine", at=path, type="send", **given)
+    one_done = await send(client, "tasks?queue=mine", at=path, queue="theirs", **given)
+    chosen = await send(client, "tasks?queue=mine", at=path, ids=str(theirs), **given)
 
     assert all_asked.status_code == all_done.status_code == one_done.status_code == 403
     assert chosen.status_code == 303

@@ -125,7 +125,7 @@ def _filter(said: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         elif name == "payload":
             found[name] = payload_text(texts[-1])
         elif name in MOMENTS:
-            found[name] = _moment(name, texts[-1])
+            found[name] = moment(name, texts[-1])
         else:
             found[name] = texts[-1]
     return found
@@ -148,7 +148,8 @@ def payload_text(text: str) -> str:
     return value
 
 
-def _moment(name: str, text: str) -> datetime:
+def moment(name: str, text: str) -> datetime:
+    """Return the moment that a text says, in UTC unless it says a zone. Raises InvalidOption."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -19,7 +19,7 @@ WORDS: Final = {
     "cancel_tasks": ("close", "Canceled", "task"),
     "requeue_tasks": ("again", "Requeued", "task"),
     "purge_tasks": ("trash", "Purged", "task"),
-    "prioritize_tasks": ("up", "Gave another priority to", "task"),
+    "reprioritize_tasks": ("up", "Gave another priority to", "task"),
     "reschedule_tasks": ("clock", "Rescheduled", "task"),
     "pause_queue": ("pause", "Paused", "queue"),
     "resume_queue": ("play", "Resumed", "queue"),

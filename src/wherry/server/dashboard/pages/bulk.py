@@ -15,14 +15,15 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any, Final
 
+from wherry.domain.durations import length_of
 from wherry.domain.state import FINAL, State
-from wherry.domain.task import Canceled, Purged, RequeueAnswer
+from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
 from wherry.errors import InvalidOption, TimedOut
 from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
 from wherry.server.dashboard.pages.task_actions import REASON, reason_of
 from wherry.server.dashboard.task_words import STATES, task_id
-from wherry.server.dashboard.wanted import MOMENTS, TEXTS, Wanted
+from wherry.server.dashboard.wanted import MOMENTS, TEXTS, Wanted, moment
 from wherry.server.dashboard.words import number, plural
 from wherry.server.service.values import Changed
 
@@ -32,8 +33,12 @@ _PAGE_TASKS: Final = 500
 _MOST_COUNTED: Final = 100_000
 _COUNT_WITHIN: Final = timedelta(seconds=3)
 _LIVE: Final = frozenset(State) - FINAL
+_QUEUED: Final = frozenset({State.QUEUED})
 _GOOD: Final = frozenset(
-    {Canceled.CANCELED, Canceled.REQUESTED, RequeueAnswer.QUEUED, Purged.PURGED}
+    {
+        *(Canceled.CANCELED, Canceled.REQUESTED, RequeueAnswer.QUEUED, Purged.PURGED),
+        Replanned.CHANGED,
+    }
 )
 
 
@@ -76,7 +81,65 @@ async def _purge(visit: Visit, **which: Any) -> Changed:
     return await visit.service.purge_tasks(visit.caller, reason=reason_of(visit), **which)
 
 
+async def _reprioritize(visit: Visit, **which: Any) -> Changed:
+    given = visit.form.get("priority", "").strip()
+    try:
+        priority = int(given)
+    except ValueError:
+        raise InvalidOption("priority", given, "say a number from -100 to 100") from None
+    return await visit.service.reprioritize_tasks(
+        visit.caller, priority=priority, reason=reason_of(visit), **which
+    )
+
+
+async def _reschedule(visit: Visit, **which: Any) -> Changed:
+    given = visit.form.get("when", "").strip()
+    try:
+        delay = length_of(given)
+    except OverflowError:
+        raise InvalidOption("when", given, "that is longer than can be counted") from None
+    run_after = moment("when", given) if delay is None else None
+    return await visit.service.reschedule_tasks(
+        visit.caller, run_after=run_after, delay=delay, reason=reason_of(visit), **which
+    )
+
+
 BULKS: Final = (
+    Bulk(
+        path="tasks-reprioritize",
+        word="Reprioritize",
+        past="given another priority",
+        drawing="up",
+        states=_QUEUED,
+        text="They stand behind those that have the priority already; what runs is left alone.",
+        call=_reprioritize,
+        fields=(
+            Field(
+                "priority",
+                "Priority",
+                value="0",
+                hint="From -100 to 100: the highest is leased first.",
+            ),
+        ),
+    ),
+    Bulk(
+        path="tasks-reschedule",
+        word="Reschedule",
+        past="rescheduled",
+        drawing="clock",
+        states=_QUEUED,
+        text="They run at another time; what runs already is left alone.",
+        call=_reschedule,
+        fields=(
+            Field(
+                "when",
+                "When",
+                value="0s",
+                hint="0s is now; 15m, 2h or 1d is so long from now; or a moment, in UTC:"
+                " 2026-12-01T08:00.",
+            ),
+        ),
+    ),
     Bulk(
         path="tasks-cancel",
         word="Cancel",
@@ -131,7 +194,7 @@ async def _ask(visit: Visit, bulk: Bulk) -> Question:
         kept = tuple(("ids", str(id)) for id in ids)
         facts = (("Tasks", ", ".join(f"#{id}" for id in ids[:12]) + (" …" if ids[12:] else "")),)
         what = plural(len(ids), "task")
-        return _question(visit, bulk, what, facts=facts, kept=kept, back=visit.link("tasks"))
+        return _question(visit, bulk, what, facts=facts, kept=kept, back=_back(visit, ids))
     wanted = _wanted(visit)
     states = [state for state in wanted.states if state in bulk.states]
     asked_at = datetime.now(UTC)
@@ -160,6 +223,10 @@ async def _ask(visit: Visit, bulk: Bulk) -> Question:
         kept=(*_pairs(said), ("total", str(total))),
         back=visit.link("tasks", **wanted.address),
     )
+
+
+def _back(visit: Visit, ids: Sequence[int]) -> str:
+    return visit.link("task", id=ids[0]) if len(ids) == 1 else visit.link("tasks")
 
 
 def _question(
@@ -203,7 +270,7 @@ async def _act(visit: Visit, bulk: Bulk) -> Went:
     if ids:
         changed = await bulk.call(visit, ids=ids)
         done = _done(changed)
-        return Went(visit.link("tasks"), _said(bulk, done, len(ids) - done), is_good=done > 0)
+        return Went(_back(visit, ids), _said(bulk, done, len(ids) - done), is_good=done > 0)
     wanted = _wanted(visit)
     done, left = _number(visit, "done"), _number(visit, "left")
     after = _number(visit, "after") or None

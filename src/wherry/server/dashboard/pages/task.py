@@ -184,6 +184,12 @@ def _told(visit: Visit, task: Task, reason: Reason) -> Told:
         case Code.QUEUE_PAUSED if may:
             to = visit.link("resume", queue=task.queue, range=None)
             return Told(reason, kind, "Resume the queue", to, is_action=True)
+        case Code.DELAYED | Code.WAITS_FOR_RETRY | Code.SNOOZED if may:
+            to = visit.link("tasks-reschedule", ids=[task.id], range=None)
+            return Told(reason, kind, "Run it now", to, is_action=True)
+        case Code.TASKS_AHEAD if may:
+            to = visit.link("tasks-reprioritize", ids=[task.id], range=None)
+            return Told(reason, kind, "Raise its priority", to, is_action=True)
         case Code.DEAD | Code.FAILED | Code.CANCELED if may:
             to = visit.link("task-requeue", id=task.id, range=None)
             return Told(reason, kind, "Requeue it", to, is_action=True)

@@ -37,8 +37,13 @@ def buttons(visit: Visit, task: Task) -> list[Button]:
         return [Button(visit.link("task-requeue", id=task.id, range=None), "Requeue", "again")]
     if task.cancel_requested_at is not None:
         return []
+    found: list[Button] = []
+    if task.state is State.QUEUED:
+        when = visit.link("tasks-reschedule", ids=[task.id], range=None)
+        level = visit.link("tasks-reprioritize", ids=[task.id], range=None)
+        found += [Button(when, "Reschedule", "clock"), Button(level, "Priority", "up")]
     to = visit.link("task-cancel", id=task.id, range=None)
-    return [Button(to, "Cancel", "close", "danger")]
+    return [*found, Button(to, "Cancel", "close", "danger")]
 
 
 async def ask_cancel(visit: Visit) -> Question:

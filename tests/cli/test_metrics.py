@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Answer, Running
-from tests.facts import wait_for
+from tests.facts import await_for, wait_for
 from tests.telemetry.scraping import Scraped, scrape
 from wherry import App
+from wherry.cli.metrics import Told, trouble_in
+from wherry.telemetry.families import PROCESS, SUPERVISOR, WORKER
+from wherry.telemetry.readings import Reading
 
 Start = Callable[..., Running]
 Cli = Callable[..., Answer]
@@ -104,7 +107,13 @@ def test_processes_add_up_and_the_counters_of_a_dead_one_stay(
 
     assert done(scrape(url)) == many
     wait_for(lambda: scrape(url).of("wherry_worker_slots") == 6, what="the new one tells, too")
-    assert scrape(url).of("wherry_worker_processes") == 2
+    told = scrape(url)
+    assert {family.name for family in (*PROCESS, *WORKER, *SUPERVISOR)} - set(told.families) <= {
+        # None of these has happened; the App's own pool was not needed.
+        *("wherry_command_errors_total", "wherry_pool_waiting"),
+        *("wherry_pool_connections", "wherry_pool_connections_most"),
+    }
+    assert told.of("wherry_worker_processes") == 2
     assert scrape(url).of("wherry_supervisor_workers_wanted") == 2
     worker.signal(signal.SIGTERM)
     assert worker.end() == 0
@@ -138,3 +147,39 @@ def test_what_is_missing_is_named(started: Start, dsn: str, shop: str, tmp_path:
 
     assert worker.end() == 2
     assert "pip install 'wherry[metrics]'" in worker.err
+
+
+@pytest.mark.parametrize(("seconds", "is_ill"), [(0.0, False), (59.0, False), (61.0, True)])
+def test_a_loop_that_has_stood_still_for_a_minute_is_told_to_whoever_watches(
+    seconds: float, is_ill: bool
+) -> None:
+    readings = [
+        Reading("wherry_worker_slots", (), 100.0),
+        Reading("wherry_worker_loop_blocked_seconds", (), seconds),
+    ]
+
+    assert bool(trouble_in(readings)) == is_ill
+
+
+async def test_a_supervisor_without_any_worker_is_told_too() -> None:
+    told = Told(wanted=2)
+    assert told.trouble() is None
+
+    async with told.by_one() as fd:
+        assert told.trouble() is None
+        os.close(fd)
+
+    assert told.trouble() == "no worker runs"
+
+
+async def test_a_line_that_a_killed_worker_left_unfinished_is_passed_over() -> None:
+    told = Told(wanted=1)
+
+    async with told.by_one() as fd:
+        os.write(fd, b'[["wherry_worker_slots", [], 20.0]]\n')
+        await await_for(lambda: Reading("wherry_worker_slots", (), 20.0) in told.read())
+        os.write(fd, b'[["wherry_worker_outcomes_total", ["done"], 7.0]]\n[["wherry_wor')
+        os.close(fd)
+
+    assert Reading("wherry_worker_outcomes_total", ("done",), 7.0) in told.read()
+    assert "wherry_worker_slots" not in {name for name, _, _ in told.read()}

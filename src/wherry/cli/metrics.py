@@ -78,7 +78,7 @@ def of_worker(app: App, address: Address | None, *, tell: int | None) -> Generat
         # Beside what the application, and the library itself, have there.
         REGISTRY.register(Collector(app))
         meters = metered(app)
-        with _serving(REGISTRY, address, trouble=lambda: _trouble(meters.read())):
+        with _serving(REGISTRY, address, trouble=lambda: trouble_in(meters.read())):
             yield
     else:
         yield
@@ -202,7 +202,8 @@ def _serving(
         yield
 
 
-def _trouble(readings: list[Reading]) -> str | None:
+def trouble_in(readings: list[Reading]) -> str | None:
+    """Say why a worker that tells this had better be started anew, if it had."""
     for name, _, value in readings:
         if isinstance(value, Buckets) or name != "wherry_worker_loop_blocked_seconds":
             continue

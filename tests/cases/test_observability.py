@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,43 @@ async def test_a_filter_that_raises_costs_no_task(app: wherry.App) -> None:
         summary = await drained(app)
 
     assert summary.exit_code == 0
+
+
+class Fielded(logging.LogRecord):
+    """A program's own record, with a field of the name of one of ours."""
+
+    queue = "theirs"
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.worker = "theirs"
+
+
+def broken(*args: Any, **more: Any) -> logging.LogRecord:
+    raise RuntimeError("no record")
+
+
+@pytest.mark.parametrize("factory", [Fielded, broken])
+async def test_a_record_factory_of_any_kind_costs_no_task(
+    app: wherry.App, monkeypatch: pytest.MonkeyPatch, factory: Any
+) -> None:
+    """OBS-02: Python's own loggers raise where a factory has a field that a line brings, too."""
+
+    @app.task(name="fails", max_attempts=1)
+    async def fails() -> None:
+        raise ValueError("boom")
+
+    id = (await app.aenqueue("fails")).id
+    heard = Bad()
+    heard.raised = BAD_LINES
+
+    with hung(heard), monkeypatch.context() as patch:
+        patch.setattr(logging, "_logRecordFactory", factory)
+        # asyncio's own loggers are not ours to guard.
+        patch.setattr(logging.getLogger("asyncio"), "disabled", True)
+        await drained(app)
+
+    assert any(f"task {id} (fails) is dead" in line for line in heard.heard)
 
 
 def test_importing_wherry_touches_no_logging() -> None:

@@ -65,6 +65,7 @@ NAMES: dict[str, str] = {
     "_acaught_up": "_caught_up",
     "_astore": "_store",
     "_apoll": "_poll",
+    "agroup_dead_tasks": "group_dead_tasks",
     "areprioritize": "reprioritize",
     "areprioritize_many": "reprioritize_many",
     "areschedule": "reschedule",

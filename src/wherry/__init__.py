@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wherry.app.app import App
     from wherry.doctor.finding import Diagnosis, Finding, Verdict
-    from wherry.domain.filter import Counted
+    from wherry.domain.filter import Counted, DeadGroup, DeadGroups
     from wherry.domain.lease import Lease, Reported
     from wherry.domain.retry import Additive, Fixed, FullJitter
     from wherry.domain.state import State
@@ -91,7 +91,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "wherry.app.app": ("App",),
     "wherry.doctor.finding": ("Diagnosis", "Finding", "Verdict"),
-    "wherry.domain.filter": ("Counted",),
+    "wherry.domain.filter": ("Counted", "DeadGroup", "DeadGroups"),
     "wherry.domain.lease": ("Lease", "Reported"),
     "wherry.domain.retry": ("Additive", "Fixed", "FullJitter"),
     "wherry.domain.state": ("State",),
@@ -180,6 +180,8 @@ __all__ = [
     "Context",
     "Counted",
     "DSNMissing",
+    "DeadGroup",
+    "DeadGroups",
     "DecodeError",
     "Diagnosis",
     "Directive",

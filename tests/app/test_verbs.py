@@ -60,6 +60,7 @@ CALLS: dict[str, Callable[[Listening], object]] = {
     "get_task": lambda app: app.get_task(NOBODY),
     "list_tasks": lambda app: app.list_tasks(),
     "count_tasks": lambda app: app.count_tasks(),
+    "group_dead_tasks": lambda app: app.group_dead_tasks(),
     "result": lambda app: app.result(NOBODY, timeout=0),
     "why": lambda app: app.why(NOBODY),
     "cancel": lambda app: app.cancel(NOBODY),

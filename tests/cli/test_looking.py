@@ -73,3 +73,23 @@ def test_tasks_are_listed_by_what_is_known_of_them(cli: Cli, app: App) -> None:
     assert listed("--finished-after", "2020-01-01T00:00:00Z") == []
     assert len(listed("--created-after", "2020-01-01T00:00:00Z")) == 2
     assert cli("tasks", "list", "--payload", "no sign").code == 2
+
+
+def test_dead_tasks_are_grouped_and_a_group_is_requeued_at_a_rate(cli: Cli, app: App) -> None:
+    for n in range(3):
+        app.enqueue("t", max_attempts=1)
+        app.fail(app.lease(worker="w")[0], f"no order {n}")
+    other = app.enqueue("t", max_attempts=1).id
+    app.fail(app.lease(worker="w")[0], "something else")
+
+    shown = cli("dead", "groups")
+
+    assert "no order 2" in shown.out
+    [group, _] = cli("dead", "groups", "--json").json["groups"]
+    assert group["tasks"] == 3
+    chosen = ("--fingerprint", group["fingerprint"])
+    done = cli("dead", "requeue", *chosen, "--per-second", "0.01", "--yes")
+    assert (done.code, done.out) == (0, "requeued 3 tasks\n")
+    assert len(app.lease(worker="w", max_tasks=9)) == 1
+    assert app.get_task(other).state == "dead"  # type: ignore[union-attr]
+    assert cli("dead", "groups", "--queue", "none").err == "no dead tasks\n"

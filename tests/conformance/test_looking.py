@@ -115,3 +115,27 @@ async def test_searches_that_make_no_sense_are_refused(app: wherry.App) -> None:
             await app.alist_tasks(**wrong)
     with pytest.raises(wherry.InvalidOption):
         await app.acount_tasks(most=100_001)
+
+
+async def test_dead_tasks_are_grouped_and_a_group_is_requeued_at_a_rate(app: wherry.App) -> None:
+    ids = [await dead(app, priority=n) for n in range(3)]
+    await app.aenqueue("t", queue="other")
+
+    found = await app.agroup_dead_tasks()
+
+    [group] = found.groups
+    assert (group.tasks, group.sample_id, group.queues, found.capped) == (
+        *(3, ids[-1], ("default",), False),
+    )
+    assert "no" in group.sample_error
+    page = await app.alist_tasks(fingerprint=group.fingerprint)
+    assert [task.id for task in page.tasks] == ids[::-1]
+    answers = await app.arequeue_many(ids, delay=60, per_second=0.01)
+    assert {each.answer for each in answers} == {wherry.RequeueAnswer.QUEUED}
+    first, second, third = [(await get(app, id_)).run_after for id_ in ids]
+    assert second - first == third - second == timedelta(seconds=100)
+    for wrong in (0, -1, float("nan"), 10**9, True):
+        with pytest.raises(wherry.InvalidOption, match="per_second"):
+            await app.arequeue_many(ids, per_second=wrong)
+    with pytest.raises(wherry.InvalidOption, match="fingerprint"):
+        await app.alist_tasks(fingerprint="x")

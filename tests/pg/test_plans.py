@@ -25,7 +25,7 @@ from tests.pg.plans import (
 )
 from tests.pg.support import spec
 from wherry.commands.base import Statement
-from wherry.commands.finding import CountTasks, ListTasks, span_of
+from wherry.commands.finding import CountTasks, GroupDeadTasks, ListTasks, span_of
 from wherry.commands.leases import (
     CompleteInTransaction,
     CompleteTasks,
@@ -215,6 +215,7 @@ CASES = [
                            span_of(Filter(), least=805_000)
                            | {"states": ["succeeded"], "limit_tasks": 10}),
          200),
+    Case("group dead tasks", lambda: GroupDeadTasks(Filter(states=FINAL), most=5), 110),
     Case("count live tasks", lambda: CountTasks(Filter(), 300), 4000),
     Case("count finished tasks", lambda: CountTasks(Filter(states=FINAL), 300), 4000),
     Case("forget what was sent again",

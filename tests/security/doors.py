@@ -119,7 +119,7 @@ def over_http(rpc: str, fields: Fields) -> tuple[str, str, dict[str, Any]]:
         path = path.replace("{id}", str(said.pop("id")))
     if rpc == "GetTask":
         said = dict(said.get("key", {}))
-    if rpc in ("ListTasks", "CountTasks"):
+    if rpc in ("ListTasks", "CountTasks", "GroupDeadTasks"):
         said |= said.pop("filter", {})
         if "states" in said:
             said["state"] = said.pop("states")

@@ -62,6 +62,7 @@ NEEDS: Mapping[str, Need] = {
     # What is told is that there is no such task, as of any id that names none.
     "WhyTask": Need("read", lambda p: {"id": p.ready}, "nothing of it"),
     "CountTasks": Need("read", lambda p: {"filter": {"queue": p.queue}}, "denied"),
+    "GroupDeadTasks": Need("read", lambda p: {"filter": {"queue": p.queue}}, "denied"),
     "CancelTask": Need("admin", lambda p: {"id": p.ready, "reason": "why"}, "not found"),
     "RequeueTask": Need("admin", lambda p: {"id": p.ended, "reason": "why"}, "not found"),
     "CancelTasks": Need("admin", _selection, "denied"),

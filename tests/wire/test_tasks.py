@@ -144,6 +144,7 @@ wanted_filters = st.builds(
     older_than_seconds=st.none() | made.lengths,
     id=st.none() | st.integers(1, 2**63 - 1),
     key=st.none() | made.texts,
+    fingerprint=st.none() | st.just("0123456789ab"),
     worker=st.none() | made.names,
     payload_text=st.none() | st.just('{"a": {"b": 1}}'),
     created_after=st.none() | made.instants,

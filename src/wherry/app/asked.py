@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from wherry.commands.tasks import GetTask
 from wherry.config import DEFAULT_QUEUE
-from wherry.domain.durations import Duration, seconds_from
+from wherry.domain.durations import Duration, number_of_seconds, seconds_from
 from wherry.domain.failure import MESSAGE_LIMIT_BYTES, Failure, describe
 from wherry.domain.lease import Lease
 from wherry.domain.options import (
@@ -40,6 +40,8 @@ from wherry.tasks.registry import Registry
 # How many tasks one statement of a bulk call touches.
 STEP = 500
 LONGEST_LEASE_SECONDS = 86_400.0
+LEAST_PER_SECOND = 0.001
+MOST_PER_SECOND = 100_000
 
 # Of one call, however many tasks it stores.
 _OF_THE_CALL = ("tx", "notify")
@@ -160,6 +162,22 @@ def asked_due(run_after: Any, delay: Any) -> tuple[datetime | None, float]:
     if run_after is not None:
         return check_instant(run_after, option="run_after"), 0.0
     return None, seconds_from(delay, option="delay")
+
+
+def asked_spread(delay: Any, per_second: Any) -> tuple[float, float | None]:
+    """Return how long the first waits, and how many follow in a second. Raises InvalidOption."""
+    seconds = seconds_from(delay, option="delay")
+    if per_second is None:
+        return seconds, None
+    rate = number_of_seconds(per_second)
+    if (
+        rate is None
+        or isinstance(per_second, timedelta)
+        or not LEAST_PER_SECOND <= rate <= MOST_PER_SECOND
+    ):
+        reason = f"must be a number from {LEAST_PER_SECOND:g} to {MOST_PER_SECOND:,}"
+        raise InvalidOption("per_second", per_second, reason)
+    return seconds, rate
 
 
 def _listed(values: Any, *, option: str, of: str) -> list[Any]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Unpack
 
-from wherry.commands.finding import PAGE_LIMIT_BYTES, CountTasks, ListTasks
+from wherry.commands.finding import PAGE_LIMIT_BYTES, CountTasks, GroupDeadTasks, ListTasks
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.failure import MESSAGE_LIMIT_BYTES
 from wherry.domain.filter import Filter, FilterOptions
@@ -31,6 +31,7 @@ MOST_COUNTED: Final = 100_000
 # A field, such as `a` or `"a.b"`; the path of one, and what it is.
 _NAME: Final = r'"[^"\x00]+"|[^."=\x00]+'
 HELD: Final = rf"((?:{_NAME})(?:\.(?:{_NAME})){{0,19}})=[^\x00]*"
+FINGERPRINT: Final = "[0-9a-f]{12}"
 _LONGEST_VALUE_BYTES: Final = 65_536
 
 _TEXTS: Final = {
@@ -55,6 +56,11 @@ def asked_filter(**given: Unpack[FilterOptions]) -> Filter:
     for name, limit_bytes in _TEXTS.items():
         if name in said:
             found[name] = check_text(said[name], option=name, limit_bytes=limit_bytes)
+    if "fingerprint" in said:
+        text = check_text(said["fingerprint"], option="fingerprint", limit_bytes=12)
+        if not re.fullmatch(FINGERPRINT, text):
+            raise InvalidOption("fingerprint", text, "must be one of `wherry dead groups`")
+        found["fingerprint"] = text
     if "payload" in said:
         found["payload_text"] = _object_text(said["payload"])
     if "older_than" in said:
@@ -93,6 +99,12 @@ def asked_count(
     wanted = asked_filter(**filter)
     check_integer(most, option="most", least=1, most=MOST_COUNTED)
     return CountTasks(wanted, most, asked_time(timeout))
+
+
+def asked_groups(*, timeout: Duration | None, **filter: Unpack[FilterOptions]) -> GroupDeadTasks:
+    """Return the checked look at groups of dead tasks; of other states there are none."""
+    wanted = asked_filter(**filter)
+    return GroupDeadTasks(wanted, within_seconds=asked_time(timeout))
 
 
 def asked_time(timeout: Duration | None) -> float | None:

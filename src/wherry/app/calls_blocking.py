@@ -19,6 +19,7 @@ from wherry.app.asked import (
     asked_lease_seconds,
     asked_queues,
     asked_reason,
+    asked_spread,
     asked_task,
     asked_task_name,
     asked_tasks,
@@ -221,14 +222,26 @@ class Calls(Storing, Operators):
             raise KeyTaken(id, key=requeued.key or "", taken_by=requeued.taken_by or 0)
         return requeued
 
-    def requeue_many(self, ids: Iterable[int], *, without_key: bool = False) -> list[Requeued]:
-        """Put finished tasks back by id; one answer for each, in order."""
-        wanted = asked_ids(ids)
+    def requeue_many(
+        self,
+        ids: Iterable[int],
+        *,
+        without_key: bool = False,
+        delay: Duration = 0.0,
+        per_second: float | None = None,
+    ) -> list[Requeued]:
+        """Put finished tasks back by id; one answer for each, in order.
+
+        The first waits for *delay*; with *per_second* no more than that become ready in a second.
+        """
+        wanted, (wait, rate) = asked_ids(ids), asked_spread(delay, per_second)
         check_flag(without_key, option="without_key")
         answers: list[Requeued] = []
         for start in range(0, len(wanted), STEP):
             part = tuple(wanted[start : start + STEP])
-            answers += self.carry(RequeueTasks(part, without_key), call="requeue")
+            later = wait + (start / rate if rate else 0.0)
+            command = RequeueTasks(part, without_key, later, rate)
+            answers += self.carry(command, call="requeue")
         return answers
 
     def purge(self, id: int) -> Purged:

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Unpack
 
 from wherry.app.asked import STEP, asked_due, asked_ids, asked_reason
+from wherry.app.asked_filter import asked_groups
 from wherry.app.process import Process
 from wherry.commands.audit import Actor
 from wherry.commands.looking import WhyTask
 from wherry.commands.queues import PauseQueue, ResumeQueue
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.workers import DirectWorkers, ListWorkers
+from wherry.config import DEFAULT_SEARCH_TIMEOUT
 from wherry.domain.durations import Duration
+from wherry.domain.filter import DeadGroups, FilterOptions
 from wherry.domain.options import check_id, check_name, check_priority
 from wherry.domain.task import Replanned
 from wherry.domain.why import Why
@@ -34,6 +38,17 @@ class Operators(Process):
         Of an id that names no task the only reason is `not_found`.
         """
         return await self.acarry(WhyTask(check_id(id)), call="why")
+
+    async def agroup_dead_tasks(
+        self, *, timeout: Duration = DEFAULT_SEARCH_TIMEOUT, **filter: Unpack[FilterOptions]
+    ) -> DeadGroups:
+        """Group dead and failed tasks by what their errors have in common, the largest group first.
+
+        *filter* is that of `list_tasks`. The newest 20,000 are looked at. A group's `fingerprint`
+        is a filter, too: for listing, requeuing and purging it. Raises TimedOut as `list_tasks`.
+        """
+        look = asked_groups(timeout=timeout, **filter)
+        return await self.acarry(look, call="group_dead_tasks")
 
     async def areprioritize(self, id: int, priority: int) -> Replanned:
         """Give a queued task another priority: CHANGED, LEASED or FINAL (then it is left alone).

@@ -26,7 +26,7 @@ PAGE = 500
 # By what tasks can be chosen, beside their states.
 CHOOSING: Final = (
     *("queue", "type", "tag", "key", "worker", "error", "payload", "older_than"),
-    *("created_after", "created_before", "finished_after", "finished_before"),
+    *("created_after", "created_before", "finished_after", "finished_before", "fingerprint"),
 )
 # With a rate, what may be done in this time is done at once.
 _STEP_SECONDS = 0.5
@@ -79,6 +79,7 @@ class Chosen:
     created_before: datetime | None = None
     finished_after: datetime | None = None
     finished_before: datetime | None = None
+    fingerprint: str | None = None
 
     @property
     def options(self) -> FilterOptions:

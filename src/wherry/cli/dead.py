@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,19 @@ from wherry.cli import bulk, values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Output
-from wherry.cli.selecting import change, chosen, page_place, selection, with_page, with_selection
+from wherry.cli.selecting import (
+    change,
+    chosen,
+    page_place,
+    selection,
+    with_filters,
+    with_page,
+    with_per_second,
+    with_search_timeout,
+    with_selection,
+)
 from wherry.cli.shown import show_task, show_tasks
+from wherry.cli.shown_groups import show_groups
 from wherry.cli.tasks import requeuing
 from wherry.errors import NotFound, WherryError
 
@@ -46,6 +58,21 @@ def list_dead(asked: Asked, /, limit: int, **given: Any) -> None:
 
 
 @dead.command()
+@with_filters(_STATES, "both")
+@with_search_timeout
+@with_database
+@with_json
+@with_verbosity
+@click.pass_obj
+def groups(asked: Asked, /, search_timeout: timedelta, **given: Any) -> None:
+    """Group dead and failed tasks by what their errors have in common."""
+    choice = chosen(given, default=_STATES)
+    with opened(asked) as app:
+        found = app.group_dead_tasks(timeout=search_timeout, **choice.options)
+    show_groups(Output(asked), found)
+
+
+@dead.command()
 @click.argument("id", metavar="ID", type=values.TASK_ID)
 @with_database
 @with_json
@@ -65,11 +92,12 @@ def show(asked: Asked, /, id: int) -> None:
 @dead.command()
 @with_selection(_STATES, "both")
 @click.option("--without-key", is_flag=True, help="Go on without their idempotency keys.")
+@with_per_second
 @click.pass_obj
-def requeue(asked: Asked, /, without_key: bool, **given: Any) -> None:
+def requeue(asked: Asked, /, without_key: bool, per_second: float | None, **given: Any) -> None:
     """Put dead and failed tasks back: attempts start again, the history stays."""
     selected = selection(given, default=_STATES)
-    verb = requeuing(without_key)
+    verb = requeuing(without_key, per_second)
     change(asked, verb if selected.ids is None else _only_dead(verb), selected)
 
 

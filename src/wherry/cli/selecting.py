@@ -68,6 +68,11 @@ def with_filters(states: Sequence[str], default: str) -> Callable[[F], F]:
             help="Only if the payload has this, such as customer.id=42; repeatable.",
         ),
         click.option(
+            "--fingerprint",
+            metavar="HEX",
+            help="Only tasks of this group of dead ones: see wherry dead groups.",
+        ),
+        click.option(
             "--older-than",
             metavar="DURATION",
             type=values.duration,
@@ -96,6 +101,17 @@ def with_search_timeout(command: F) -> F:
         type=values.duration,
         default="30s",
         help="Give up after so long, 60s at most (default: 30s).",
+    )
+    return add(command)
+
+
+def with_per_second(command: F) -> F:
+    """Add how fast what is put back becomes ready."""
+    add = click.option(
+        "--per-second",
+        metavar="N",
+        type=float,
+        help="Let so many become ready in a second (default: all at once).",
     )
     return add(command)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +21,7 @@ from wherry.cli.selecting import (
     selection,
     with_filters,
     with_page,
+    with_per_second,
     with_search_timeout,
     with_selection,
 )
@@ -192,14 +194,15 @@ def _replanning(name: str, carry: Callable[[App, Sequence[int]], Sequence[Replan
 @tasks.command()
 @with_selection(_FINISHED, ", ".join(_REQUEUED))
 @click.option("--without-key", is_flag=True, help="Go on without their idempotency keys.")
+@with_per_second
 @click.pass_obj
-def requeue(asked: Asked, /, without_key: bool, **given: Any) -> None:
+def requeue(asked: Asked, /, without_key: bool, per_second: float | None, **given: Any) -> None:
     """Put finished tasks back: attempts start again, the history stays."""
-    change(asked, requeuing(without_key), selection(given, default=_REQUEUED))
+    change(asked, requeuing(without_key, per_second), selection(given, default=_REQUEUED))
 
 
-def requeuing(without_key: bool) -> bulk.Verb:
-    """Return the verb that puts tasks back."""
+def requeuing(without_key: bool, per_second: float | None = None) -> bulk.Verb:
+    """Return the verb that puts tasks back, so that not too many become ready in a second."""
     return bulk.Verb(
         name="requeue",
         done={"queued": "requeued"},
@@ -209,7 +212,7 @@ def requeuing(without_key: bool) -> bulk.Verb:
             "unknown": "not there (any more)",
         },
         needs_somebody=frozenset({"key_taken"}),
-        carry=partial(_requeue, without_key=without_key),
+        carry=_Requeuing(without_key, per_second),
     )
 
 
@@ -218,6 +221,23 @@ def _cancel(app: App, ids: Sequence[int], *, reason: str | None) -> list[bulk.An
     return [bulk.Answer(id, answer) for id, answer in zip(ids, answers, strict=True)]
 
 
-def _requeue(app: App, ids: Sequence[int], *, without_key: bool) -> list[bulk.Answer]:
-    answers = app.requeue_many(ids, without_key=without_key)
-    return [bulk.Answer(each.id, each.answer, each.taken_by) for each in answers]
+class _Requeuing:
+    """Puts tasks back, page by page: each page waits until those before it have become ready."""
+
+    def __init__(self, without_key: bool, per_second: float | None) -> None:
+        self._without_key, self._per_second = without_key, per_second
+        self._done = 0
+        self._began_at = monotonic()
+
+    def __call__(self, app: App, ids: Sequence[int]) -> list[bulk.Answer]:
+        """Put back one page."""
+        spread: dict[str, float] = {}
+        if self._per_second is not None:
+            ready_at = self._began_at + self._done / self._per_second
+            spread = {
+                "delay": max(0.0, ready_at - monotonic()),
+                "per_second": self._per_second,
+            }
+        answers = app.requeue_many(ids, without_key=self._without_key, **spread)
+        self._done += len(ids)
+        return [bulk.Answer(each.id, each.answer, each.taken_by) for each in answers]

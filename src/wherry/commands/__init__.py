@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from wherry.commands.audit import PruneAudit
 from wherry.commands.base import Command
-from wherry.commands.finding import CountTasks, ListTasks
+from wherry.commands.finding import CountTasks, GroupDeadTasks, ListTasks
 from wherry.commands.fronts import RescueTasks
 from wherry.commands.leases import (
     CompleteInTransaction,
@@ -47,6 +47,7 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "get_task": (GetTask,),
     "list_tasks": (ListTasks,),
     "count_tasks": (CountTasks,),
+    "group_dead_tasks": (GroupDeadTasks,),
     "result": (GetTask,),
     "why": (WhyTask,),
     "cancel": (CancelTasks,),

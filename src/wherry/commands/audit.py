@@ -101,7 +101,11 @@ _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
         _ids, lambda answers: sum(a in (Canceled.CANCELED, Canceled.REQUESTED) for a in answers)
     ),
     RequeueTasks: _Change(
-        lambda command: _ids(command) | ({"without_key": True} if command.without_key else {}),
+        lambda command: (
+            _ids(command)
+            | ({"without_key": True} if command.without_key else {})
+            | ({"per_second": command.per_second} if command.per_second else {})
+        ),
         lambda answers: sum(each.answer is RequeueAnswer.QUEUED for each in answers),
     ),
     ReprioritizeTasks: _Change(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wherry.commands.base import Answer, Command, Rows, Statement
-from wherry.domain.filter import Counted, Filter
+from wherry.domain.filter import Counted, DeadGroup, DeadGroups, Filter
 from wherry.domain.state import FINAL, State
 from wherry.domain.task import Page, Task
 
@@ -111,6 +111,35 @@ class CountTasks(Command[Counted]):
             if tasks > self.most:
                 return Counted(self.most, True)
         return Counted(tasks, False)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeadTasks(Command[DeadGroups]):
+    """Group the newest dead and failed tasks that a filter wants by their errors.
+
+    `most` tasks are looked at, `groups` groups are answered.
+    """
+
+    filter: Filter
+    most: int = 20_000
+    groups: int = 100
+    within_seconds: float | None = None
+
+    @property
+    def atomic(self) -> bool:
+        return self.within_seconds is not None
+
+    @property
+    def limit_seconds(self) -> float | None:
+        return self.within_seconds
+
+    def answer(self) -> Answer[DeadGroups]:
+        yield from limit_time(self.within_seconds)
+        states = sorted(str(state) for state in self.filter.states & _BAD)
+        params = span_of(self.filter) | {"most": self.most, "groups": self.groups}
+        rows = yield Statement("tasks/group_dead_tasks", params | {"states": states})
+        groups = tuple(DeadGroup.of_row(row) for row in rows)
+        return DeadGroups(groups, bool(rows) and rows[0][-1])
 
 
 _BAD = frozenset({State.DEAD, State.FAILED})

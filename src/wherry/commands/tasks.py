@@ -212,14 +212,26 @@ class CancelTasks(Command[list[Canceled]]):
 
 @dataclass(frozen=True, slots=True)
 class RequeueTasks(Command[list[Requeued]]):
-    """Put finished tasks back; answers in the order of `ids`."""
+    """Put finished tasks back; answers in the order of `ids`.
+
+    The first waits for `delay_seconds`; with `per_second` no more of them than that become ready in
+    a second, the oldest first. What they wait does not count for their ttl.
+    """
 
     ids: tuple[int, ...]
     without_key: bool = False
+    delay_seconds: float = 0.0
+    per_second: float | None = None
 
     def answer(self) -> Answer[list[Requeued]]:
         rows = yield Statement(
-            "tasks/requeue_tasks", {"ids": list(self.ids), "without_key": self.without_key}
+            "tasks/requeue_tasks",
+            {
+                "ids": list(self.ids),
+                "without_key": self.without_key,
+                "delay_seconds": self.delay_seconds,
+                "step_seconds": 0.0 if self.per_second is None else 1 / self.per_second,
+            },
         )
         answers = {
             id_: Requeued(id_, RequeueAnswer(answer), key, taken_by)

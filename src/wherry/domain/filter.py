@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypedDict
@@ -18,7 +18,7 @@ class FilterOptions(TypedDict, total=False):
     an object, or its JSON text: wanted is what holds it, at the same depth. `older_than` counts
     from the end of a finished task, from the enqueue of a live one. Moments have a timezone; the
     first of two belongs to what is between them, the second does not. `worker` has the task's
-    lease, or ended it.
+    lease, or ended it. `fingerprint` is that of a group of dead tasks.
     """
 
     id: int | None
@@ -35,6 +35,7 @@ class FilterOptions(TypedDict, total=False):
     created_before: datetime | None
     finished_after: datetime | None
     finished_before: datetime | None
+    fingerprint: str | None
 
 
 # All but the states: by one of these a change of many tasks has to narrow.
@@ -59,6 +60,7 @@ class Filter:
     created_before: datetime | None = None
     finished_after: datetime | None = None
     finished_before: datetime | None = None
+    fingerprint: str | None = None
 
     @property
     def params(self) -> dict[str, Any]:
@@ -76,12 +78,14 @@ class Filter:
             "created_before": self.created_before,
             "finished_after": self.finished_after,
             "finished_before": self.finished_before,
+            "fingerprint": self.fingerprint,
         }
 
     @property
     def live_states(self) -> list[str]:
         """The states in the table of the live tasks that are wanted; none if only ends are."""
-        if self.finished_after is not None or self.finished_before is not None:
+        ends = (self.finished_after, self.finished_before, self.fingerprint)
+        if any(each is not None for each in ends):
             return []
         live = ["ready", "delayed", "parked"] if State.QUEUED in self.states else []
         return [*live, "leased"] if State.LEASED in self.states else live
@@ -92,3 +96,35 @@ class Counted(NamedTuple):
 
     tasks: int
     capped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroup:
+    """Dead and failed tasks whose errors have the same cause, as far as can be told.
+
+    `fingerprint` names them in a filter. `sample_id` is the newest of them, `sample_error` the
+    beginning of its error. `queues` are ten at most.
+    """
+
+    fingerprint: str
+    type: str
+    tasks: int
+    first_at: datetime
+    last_at: datetime
+    sample_id: int
+    sample_error: str
+    queues: tuple[str, ...]
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> DeadGroup:
+        """Return the group that a row begins with."""
+        columns: list[Any] = [*row[:7], tuple(row[7])]
+        return cls(*columns)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroups:
+    """Groups, the largest first; `capped`: there may be older tasks that were not looked at."""
+
+    groups: tuple[DeadGroup, ...]
+    capped: bool = False

@@ -10,7 +10,7 @@ from wherry.wire.tasks import read_page_token, write_page_token
 from wherry.wire.v1 import tasks_pb2 as pb
 from wherry.wire.values import STATES, read_duration, read_instant, write_duration, write_instant
 
-_PLAIN: Final = ("id", "queue", "type", "tag", "key", "worker", "error", "payload")
+_PLAIN: Final = ("id", "queue", "type", "tag", "key", "worker", "error", "payload", "fingerprint")
 _MOMENTS: Final = ("created_after", "created_before", "finished_after", "finished_before")
 # A page that ends where another began is asked for by that one's first task.
 _BEFORE: Final = "b"
@@ -27,6 +27,7 @@ def write_filter(wanted: Filter) -> pb.TaskFilter:
         worker=wanted.worker,
         error=wanted.error,
         payload=wanted.payload_text,
+        fingerprint=wanted.fingerprint,
     )
     if wanted.states != frozenset(State):
         message.states.extend(STATES.write(state) for state in sorted(wanted.states))

@@ -4,9 +4,46 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from wherry.domain.filter import DeadGroup, DeadGroups
 from wherry.domain.why import Reason, Why
 from wherry.wire.v1 import tasks_pb2 as pb
 from wherry.wire.values import STATES, read_instant, write_instant
+
+
+def write_groups(found: DeadGroups) -> pb.GroupDeadTasksResponse:
+    """Return groups of dead tasks."""
+    groups = [
+        pb.DeadGroup(
+            fingerprint=group.fingerprint,
+            type=group.type,
+            tasks=group.tasks,
+            first_at=write_instant(group.first_at),
+            last_at=write_instant(group.last_at),
+            sample_id=group.sample_id,
+            sample_error=group.sample_error,
+            queues=group.queues,
+        )
+        for group in found.groups
+    ]
+    return pb.GroupDeadTasksResponse(groups=groups, capped=found.capped)
+
+
+def read_groups(message: pb.GroupDeadTasksResponse) -> DeadGroups:
+    """Return groups of dead tasks."""
+    groups = (
+        DeadGroup(
+            fingerprint=group.fingerprint,
+            type=group.type,
+            tasks=group.tasks,
+            first_at=read_instant(group.first_at, option="first_at"),
+            last_at=read_instant(group.last_at, option="last_at"),
+            sample_id=group.sample_id,
+            sample_error=group.sample_error,
+            queues=tuple(group.queues),
+        )
+        for group in message.groups
+    )
+    return DeadGroups(tuple(groups), message.capped)
 
 
 def write_why(why: Why) -> pb.WhyTaskResponse:

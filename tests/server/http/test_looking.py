@@ -82,3 +82,20 @@ async def test_a_search_that_takes_too_long_is_a_problem_of_its_own(
     blocker.rollback()
     assert (answer.status_code, answer.json()["reason"]) == (504, "TIMED_OUT")
     assert "narrow" in answer.json()["detail"]
+
+
+async def test_dead_tasks_are_grouped_and_put_back_at_a_rate(
+    client: httpx.AsyncClient, app: wherry.App
+) -> None:
+    ids = await stored(client, 2, queue="q")
+    for lease in await app.alease(worker="w", queues=["q"], max_tasks=2):
+        await app.afail(lease, f"no order {lease.id}", retry=False)
+
+    [group] = (await get(client, "/tasks:groups", queue="q"))["groups"]
+
+    assert (group["tasks"], group["sample_id"], group["queues"]) == (2, ids[-1], ["q"])
+    selection = {"filter": {"fingerprint": group["fingerprint"]}}
+    body = {"selection": selection, "per_second": 0.01, "delay": "60s"}
+    answer = await client.post("/tasks:requeue", json=body)
+    assert {task["answer"] for task in answer.json()["tasks"]} == {"queued"}
+    assert await app.alease(worker="w", queues=["q"]) == []

@@ -6,7 +6,7 @@ from wherry.server.caller import Caller
 from wherry.server.grpc.base import Verbs
 from wherry.server.grpc.tasks import read_timeout
 from wherry.wire.filter import read_filter
-from wherry.wire.looking import write_why
+from wherry.wire.looking import write_groups, write_why
 from wherry.wire.v1 import tasks_pb2 as pb
 
 
@@ -24,6 +24,15 @@ class LookingVerbs(Verbs):
             **read_filter(request.filter),
         )
         return pb.CountTasksResponse(tasks=counted.tasks, capped=counted.capped)
+
+    async def group_dead_tasks(
+        self, caller: Caller, request: pb.GroupDeadTasksRequest
+    ) -> pb.GroupDeadTasksResponse:
+        """Group dead and failed tasks."""
+        found = await self.service.group_dead_tasks(
+            caller, timeout=read_timeout(request), **read_filter(request.filter)
+        )
+        return write_groups(found)
 
     async def why_task(self, caller: Caller, request: pb.WhyTaskRequest) -> pb.WhyTaskResponse:
         """Tell why a task is where it is."""

@@ -136,7 +136,11 @@ class TaskVerbs(Verbs):
     ) -> pb.RequeueTasksResponse:
         """Put back a page of finished tasks."""
         changed = await self.service.requeue_tasks(
-            caller, **self._selected(request), without_key=request.without_key
+            caller,
+            **self._selected(request),
+            without_key=request.without_key,
+            delay=read_duration(request.delay, option="delay"),
+            per_second=request.per_second if request.HasField("per_second") else None,
         )
         tasks = [
             pb.Requeued(
@@ -227,7 +231,9 @@ def _size(page_size: int) -> dict[str, Any]:
     return {"limit": page_size} if page_size else {}
 
 
-def read_timeout(request: pb.ListTasksRequest | pb.CountTasksRequest) -> float | None:
+def read_timeout(
+    request: pb.ListTasksRequest | pb.CountTasksRequest | pb.GroupDeadTasksRequest,
+) -> float | None:
     """Return how long a search may take, in seconds; None if that was not said."""
     if not request.HasField("timeout"):
         return None

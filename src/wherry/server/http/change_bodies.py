@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
+from wherry.app.asked import LEAST_PER_SECOND, MOST_PER_SECOND
 from wherry.domain.task import Canceled as CancelAnswer
 from wherry.domain.task import Purged as PurgeAnswer
 from wherry.domain.task import Replanned as ReplanAnswer
@@ -74,6 +75,11 @@ class RequeueTasksRequest(Request):
     without_key: Annotated[
         bool, Meta(description="Leave their keys to the tasks that have them now.")
     ] = False
+    delay: Annotated[Length | None, Meta(description="How long the first of them waits.")] = None
+    per_second: Annotated[
+        Annotated[float, Meta(ge=LEAST_PER_SECOND, le=MOST_PER_SECOND)] | None,
+        Meta(description="So many become ready in a second; all at once if not given."),
+    ] = None
 
 
 class Requeued(Answer):

@@ -66,6 +66,8 @@ async def requeue_tasks(call: Call, body: bodies.RequeueTasksRequest) -> Reply:
         dry_run=body.dry_run,
         reason=body.reason or None,
         without_key=body.without_key,
+        delay=read_seconds(body.delay, option="delay") or 0.0,
+        per_second=body.per_second,
     )
     tasks = [
         bodies.Requeued(

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from wherry.app.asked import LONGEST_LEASE_SECONDS
-from wherry.app.asked_filter import HELD
+from wherry.app.asked_filter import FINGERPRINT, HELD
 from wherry.config import ServerSettings
 from wherry.domain.durations import LONGEST_SECONDS
 from wherry.domain.failure import MESSAGE_LIMIT_BYTES
@@ -165,6 +165,9 @@ PageToken: TypeAlias = Annotated[
         pattern=f"^(?:{up_to(HIGHEST_ID)})?$",
         description="From the page before: what comes behind it. Opaque.",
     ),
+]
+Fingerprint: TypeAlias = Annotated[
+    str, Meta(pattern=f"^{FINGERPRINT}$", description="Of a group of dead tasks.")
 ]
 Held: TypeAlias = Annotated[
     str,

@@ -11,6 +11,7 @@ from wherry.domain.state import State
 from wherry.server.http.bodies import Answer, Request
 from wherry.server.http.fields import (
     BATCH_LIMIT,
+    Fingerprint,
     Held,
     Id,
     Instant,
@@ -52,6 +53,7 @@ class Narrowing(Request):
     created_before: Annotated[Instant | None, Meta(description="Stored before.")] = None
     finished_after: Annotated[Instant | None, Meta(description="Ended then or later.")] = None
     finished_before: Annotated[Instant | None, Meta(description="Ended before.")] = None
+    fingerprint: Fingerprint | None = None
 
 
 class TaskFilter(Narrowing):

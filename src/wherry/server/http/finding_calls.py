@@ -19,7 +19,7 @@ from wherry.wire.tasks import write_page_token
 _PAGE_SIZE: Final = 100
 # Of payloads and results in one page: a thousand tasks could have two gigabytes of them.
 _MOST_CHARACTERS: Final = 16 * 1024 * 1024
-_PLAIN: Final = ("queue", "type", "tag", "key", "worker", "error")
+_PLAIN: Final = ("queue", "type", "tag", "key", "worker", "error", "fingerprint")
 _MOMENTS: Final = ("created_after", "created_before", "finished_after", "finished_before")
 
 
@@ -27,7 +27,7 @@ async def list_tasks(call: Call, query: bodies.ListTasksQuery) -> Reply:
     """List one page of tasks."""
     page = await call.service.list_tasks(
         call.caller,
-        **_of_query(query),
+        **of_query(query),
         limit=_PAGE_SIZE if query.page_size is None else query.page_size,
         **read_place(query.page_token or ""),
         limit_bytes=_MOST_CHARACTERS,
@@ -61,11 +61,12 @@ def next_page(after: int | None) -> str | UnsetType:
 async def count_tasks(call: Call, query: bodies.CountTasksQuery) -> Reply:
     """Count tasks."""
     most: dict[str, Any] = {} if query.most is None else {"most": query.most}
-    counted = await call.service.count_tasks(call.caller, **_of_query(query), **most)
+    counted = await call.service.count_tasks(call.caller, **of_query(query), **most)
     return Reply(bodies.CountTasksResponse(tasks=counted.tasks, capped=counted.capped))
 
 
-def _of_query(query: bodies.TaskQuery) -> dict[str, Any]:
+def of_query(query: bodies.TaskQuery) -> dict[str, Any]:
+    """Return what a query says of tasks, unchecked, and how long their search may take."""
     return {
         "state": query.state or None,
         "payload": held_text(query.payload) if query.payload else None,

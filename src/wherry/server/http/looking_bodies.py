@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from wherry.domain.state import State
 from wherry.server.http.bodies import Answer
 from wherry.server.http.fields import Id, Instant
+from wherry.server.http.filter_bodies import TaskQuery
 
 
 class Reason(Answer):
@@ -30,3 +31,29 @@ class WhyTaskResponse(Answer):
     )
     queue: str | UnsetType = UNSET
     at: Annotated[Instant, Meta(description="When this was so.")] | UnsetType = UNSET
+
+
+class GroupDeadTasksQuery(TaskQuery):
+    """Which dead and failed tasks to group."""
+
+
+class DeadGroup(Answer):
+    """Tasks whose errors have the same cause, as far as can be told."""
+
+    fingerprint: Annotated[str, Meta(description="Names them in a filter.")]
+    type: str
+    tasks: Annotated[int, Meta(description="How many there are.")]
+    first_at: Annotated[Instant, Meta(description="When the first of them ended.")]
+    last_at: Annotated[Instant, Meta(description="When the last of them ended.")]
+    sample_id: Annotated[Id, Meta(description="The newest of them.")]
+    sample_error: Annotated[str, Meta(description="The beginning of its error.")]
+    queues: Annotated[list[str], Meta(description="Where they are, ten queues at most.")]
+
+
+class GroupDeadTasksResponse(Answer):
+    """Groups of dead and failed tasks."""
+
+    groups: Annotated[list[DeadGroup], Meta(description="The largest first, 100 at most.")]
+    capped: Annotated[
+        bool, Meta(description="Whether there may be older ones: the newest 20,000 are looked at.")
+    ]

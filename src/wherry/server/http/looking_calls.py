@@ -6,7 +6,8 @@ from msgspec import UNSET
 
 from wherry.server.http import looking_bodies as bodies
 from wherry.server.http.call import Call, Reply
-from wherry.server.http.fields import given, read_id, write_instant_if
+from wherry.server.http.fields import given, read_id, write_instant, write_instant_if
+from wherry.server.http.finding_calls import of_query
 
 
 async def why_task(call: Call, _query: object) -> Reply:
@@ -29,3 +30,22 @@ async def why_task(call: Call, _query: object) -> Reply:
         at=write_instant_if(why.at),
     )
     return Reply(answer)
+
+
+async def group_dead_tasks(call: Call, query: bodies.GroupDeadTasksQuery) -> Reply:
+    """Group dead and failed tasks."""
+    found = await call.service.group_dead_tasks(call.caller, **of_query(query))
+    groups = [
+        bodies.DeadGroup(
+            fingerprint=group.fingerprint,
+            type=group.type,
+            tasks=group.tasks,
+            first_at=write_instant(group.first_at),
+            last_at=write_instant(group.last_at),
+            sample_id=str(group.sample_id),
+            sample_error=group.sample_error,
+            queues=list(group.queues),
+        )
+        for group in found.groups
+    ]
+    return Reply(bodies.GroupDeadTasksResponse(groups=groups, capped=found.capped))

@@ -149,6 +149,16 @@ OPERATIONS: Final = (
         "Tell why a task is where it is, and what to do about it.",
     ),
     Operation(
+        "GroupDeadTasks",
+        "GET",
+        "/tasks:groups",
+        looking.GroupDeadTasksQuery,
+        looking.GroupDeadTasksResponse,
+        looking_calls.group_dead_tasks,
+        "Group dead and failed tasks by what their errors have in common.",
+        (504,),
+    ),
+    Operation(
         "CancelTasks",
         "POST",
         "/tasks:cancel",

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from wherry.app.asked import asked_ids, asked_reason
+from wherry.app.asked import asked_ids, asked_reason, asked_spread
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
 from wherry.commands.queues import PauseQueue, ResumeQueue
 from wherry.commands.tasks import CancelTasks, PurgeTasks, QueuesOf, RequeueTasks
 from wherry.commands.workers import DirectWorkers
+from wherry.domain.durations import Duration
 from wherry.domain.filter import NARROWING
 from wherry.domain.options import check_flag, check_id, check_integer, check_name
 from wherry.domain.state import FINAL, State
@@ -93,9 +94,15 @@ class Managing(Base):
         limit: int = 500,
         after: int | None = None,
         without_key: bool = False,
+        delay: Duration = 0.0,
+        per_second: float | None = None,
     ) -> Changed:
-        """Put back the finished tasks that are named, or one page of those that match."""
-        verb = _requeuing(check_flag(without_key, option="without_key"))
+        """Put back the finished tasks that are named, or one page of those that match.
+
+        The first waits for *delay*; with *per_second* no more than that become ready in a second.
+        """
+        spread = asked_spread(delay, per_second)
+        verb = _requeuing(check_flag(without_key, option="without_key"), *spread)
         return await self._change(
             caller,
             verb,
@@ -258,8 +265,11 @@ def _canceling(reason: str | None) -> Verb:
     return Verb(_LIVE, lambda ids: CancelTasks(ids, reason), Canceled.UNKNOWN)
 
 
-def _requeuing(without_key: bool) -> Verb:
-    return Verb(_ENDED, lambda ids: RequeueTasks(ids, without_key), RequeueAnswer.UNKNOWN)
+def _requeuing(without_key: bool, delay: float = 0.0, per_second: float | None = None) -> Verb:
+    def command(ids: tuple[int, ...]) -> RequeueTasks:
+        return RequeueTasks(ids, without_key, delay, per_second)
+
+    return Verb(_ENDED, command, RequeueAnswer.UNKNOWN)
 
 
 def _change_of(id: int, answer: Any) -> Change:

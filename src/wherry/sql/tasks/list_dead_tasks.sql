@@ -1,7 +1,7 @@
 -- List dead and failed tasks, newest first; its literal condition lets the small index serve.
 -- takes:   states text[] (of dead, failed), queue, type, tag, key, worker, error (a part of the last error, any
 --          case), payload (a JSON object that it holds), older_than_seconds (since it finished), created_after,
---          created_before, finished_after, finished_before, least bigint (the lowest id), after bigint (the
+--          created_before, finished_after, finished_before, fingerprint, least bigint (the lowest id), after bigint (the
 --          last id of the page before), limit_tasks, limit_bytes bigint (no more are returned once their
 --          payloads and results have as many)
 -- returns: a Task and has_more
@@ -16,6 +16,10 @@
                 finished.last_error as error, null::timestamptz as cancel_requested_at
            from wherry.finished
           -- part: wanted_finished
+            and (:fingerprint::text is null
+                 or :fingerprint::text =
+                 -- part: fingerprint
+                 )
             and finished.state in ('dead', 'failed')
           order by finished.id desc
           limit :limit_tasks::integer

@@ -1,7 +1,8 @@
 -- Put finished tasks back into their queue: attempts start again, token and history are kept.
 -- A task whose key meanwhile names another one that has not ended is left alone. Without its key a task
 -- also gives up one that is still its own: nothing would free it later.
--- takes:   ids bigint[], without_key boolean
+-- takes:   ids bigint[], without_key boolean, delay_seconds double precision (how long the first waits), step_seconds
+--          double precision (how much longer each of the next does, the oldest first)
 -- returns: id, answer (queued, key_taken), taken_by, key, woken
 -- locks:   the finished rows, skip locked; the keys in their order
 -- index:   finished_pkey, key_pkey, live_pkey
@@ -95,19 +96,29 @@ counted as (
      cross join lateral (values ('requeued'), ('left_' || gone.state)) as moved (kind)
      group by moved.kind, gone.queue, gone.type
 ),
+due as (
+    select gone.id,
+           :delay_seconds::double precision
+               + (row_number() over (order by gone.id) - 1) * :step_seconds::double precision as wait_seconds
+      from gone
+),
 placed as (
     insert into wherry.live (
            id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds,
            key_ttl_seconds, max_attempts, priority, state, queue, type, key, tags, headers, retry,
            payload, last_error
     )
-    select gone.id, nextval('wherry.position'::regclass), gone.token, gone.created_at, wherry.now(),
-           wherry.now() + gone.ttl_seconds * interval '1 second', gone.timeout_seconds, gone.ttl_seconds,
-           gone.key_ttl_seconds, gone.max_attempts, gone.priority, 'ready', gone.queue, gone.type,
+    select gone.id, nextval('wherry.position'::regclass), gone.token, gone.created_at,
+           wherry.now() + due.wait_seconds * interval '1 second',
+           wherry.now() + (due.wait_seconds + gone.ttl_seconds) * interval '1 second', gone.timeout_seconds, gone.ttl_seconds,
+           gone.key_ttl_seconds, gone.max_attempts, gone.priority,
+           case when due.wait_seconds > 0 then 'delayed' else 'ready' end, gone.queue, gone.type,
            case when :without_key::boolean then null else gone.key end, gone.tags, gone.headers,
            gone.retry, gone.payload, gone.last_error
       from gone
-    returning live.id, live.queue
+      join due
+        on due.id = gone.id
+    returning live.id, live.queue, live.state
 ),
 named_by as materialized (
     select key.queue, key.key, key.task_id
@@ -134,6 +145,7 @@ freed as (
 arrived as (
     select distinct placed.queue
       from placed
+     where placed.state = 'ready'
 ),
 -- part: woken
 select picked.id,

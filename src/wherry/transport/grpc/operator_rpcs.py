@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wherry.commands.finding import CountTasks
+from wherry.commands.finding import CountTasks, GroupDeadTasks
 from wherry.commands.looking import WhyTask
 from wherry.commands.queues import ListQueues, PauseQueue, ResumeQueue
 from wherry.commands.remote import GetServer
@@ -13,7 +13,7 @@ from wherry.domain.filter import Counted
 from wherry.domain.worker import Directive
 from wherry.transport.grpc.rpc import Me, Rpc
 from wherry.wire.filter import write_filter
-from wherry.wire.looking import read_why
+from wherry.wire.looking import read_groups, read_why
 from wherry.wire.operators import read_queue, read_worker
 from wherry.wire.v1 import leases_pb2, operators_pb2, tasks_pb2
 from wherry.wire.values import DIRECTIVES, write_duration
@@ -47,6 +47,16 @@ def of_operators(command: object, me: Me, reason: str | None) -> Rpc[Any] | None
                 method="CountTasks",
                 request=asked,
                 read=lambda response: Counted(response.tasks, response.capped),
+                wait_seconds=command.within_seconds or 0.0,
+            )
+        case GroupDeadTasks():
+            grouped = tasks_pb2.GroupDeadTasksRequest(filter=write_filter(command.filter))
+            if command.within_seconds is not None:
+                grouped.timeout.CopyFrom(write_duration(command.within_seconds))
+            return Rpc(
+                method="GroupDeadTasks",
+                request=grouped,
+                read=read_groups,
                 wait_seconds=command.within_seconds or 0.0,
             )
         case ListQueues():

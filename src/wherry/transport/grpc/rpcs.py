@@ -184,13 +184,15 @@ def _of_tasks(
                     ids, answers, missing=lambda id_: Requeued(id_, RequeueAnswer.UNKNOWN)
                 )
 
-            return Rpc(
-                method="RequeueTasks",
-                request=tasks_pb2.RequeueTasksRequest(
-                    selection=_selection(ids), without_key=command.without_key, reason=reason or ""
-                ),
-                read=read_all_requeued,
+            back = tasks_pb2.RequeueTasksRequest(
+                selection=_selection(ids),
+                without_key=command.without_key,
+                reason=reason or "",
+                per_second=command.per_second,
             )
+            if command.delay_seconds:
+                back.delay.CopyFrom(write_duration(command.delay_seconds))
+            return Rpc(method="RequeueTasks", request=back, read=read_all_requeued)
         case PurgeTasks(ids=ids):
 
             def read_purged(response: tasks_pb2.PurgeTasksResponse) -> list[Purged]:

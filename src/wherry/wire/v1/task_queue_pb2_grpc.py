@@ -98,6 +98,11 @@ class TaskQueueStub(object):
                 request_serializer=wherry_dot_v1_dot_tasks__pb2.CountTasksRequest.SerializeToString,
                 response_deserializer=wherry_dot_v1_dot_tasks__pb2.CountTasksResponse.FromString,
                 _registered_method=True)
+        self.GroupDeadTasks = channel.unary_unary(
+                '/wherry.v1.TaskQueue/GroupDeadTasks',
+                request_serializer=wherry_dot_v1_dot_tasks__pb2.GroupDeadTasksRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_tasks__pb2.GroupDeadTasksResponse.FromString,
+                _registered_method=True)
         self.WhyTask = channel.unary_unary(
                 '/wherry.v1.TaskQueue/WhyTask',
                 request_serializer=wherry_dot_v1_dot_tasks__pb2.WhyTaskRequest.SerializeToString,
@@ -258,6 +263,13 @@ class TaskQueueServicer(object):
 
     def CountTasks(self, request, context):
         """Count tasks, up to a number.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GroupDeadTasks(self, request, context):
+        """Group dead and failed tasks by what their errors have in common.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -430,6 +442,11 @@ def add_TaskQueueServicer_to_server(servicer, server):
                     servicer.CountTasks,
                     request_deserializer=wherry_dot_v1_dot_tasks__pb2.CountTasksRequest.FromString,
                     response_serializer=wherry_dot_v1_dot_tasks__pb2.CountTasksResponse.SerializeToString,
+            ),
+            'GroupDeadTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.GroupDeadTasks,
+                    request_deserializer=wherry_dot_v1_dot_tasks__pb2.GroupDeadTasksRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_tasks__pb2.GroupDeadTasksResponse.SerializeToString,
             ),
             'WhyTask': grpc.unary_unary_rpc_method_handler(
                     servicer.WhyTask,
@@ -832,6 +849,33 @@ class TaskQueue(object):
             '/wherry.v1.TaskQueue/CountTasks',
             wherry_dot_v1_dot_tasks__pb2.CountTasksRequest.SerializeToString,
             wherry_dot_v1_dot_tasks__pb2.CountTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GroupDeadTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/GroupDeadTasks',
+            wherry_dot_v1_dot_tasks__pb2.GroupDeadTasksRequest.SerializeToString,
+            wherry_dot_v1_dot_tasks__pb2.GroupDeadTasksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -64,6 +64,8 @@ class TaskQueueStub:
     """List tasks, newest first and without their histories."""
     CountTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.CountTasksRequest, _tasks_pb2.CountTasksResponse]
     """Count tasks, up to a number."""
+    GroupDeadTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.GroupDeadTasksRequest, _tasks_pb2.GroupDeadTasksResponse]
+    """Group dead and failed tasks by what their errors have in common."""
     WhyTask: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.WhyTaskRequest, _tasks_pb2.WhyTaskResponse]
     """Tell why a task is where it is, and what to do about it."""
     CancelTask: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.CancelTaskRequest, _tasks_pb2.CancelTaskResponse]
@@ -124,6 +126,8 @@ class TaskQueueAsyncStub(TaskQueueStub):
     """List tasks, newest first and without their histories."""
     CountTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.CountTasksRequest, _tasks_pb2.CountTasksResponse]  # type: ignore[assignment]
     """Count tasks, up to a number."""
+    GroupDeadTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.GroupDeadTasksRequest, _tasks_pb2.GroupDeadTasksResponse]  # type: ignore[assignment]
+    """Group dead and failed tasks by what their errors have in common."""
     WhyTask: _aio.UnaryUnaryMultiCallable[_tasks_pb2.WhyTaskRequest, _tasks_pb2.WhyTaskResponse]  # type: ignore[assignment]
     """Tell why a task is where it is, and what to do about it."""
     CancelTask: _aio.UnaryUnaryMultiCallable[_tasks_pb2.CancelTaskRequest, _tasks_pb2.CancelTaskResponse]  # type: ignore[assignment]
@@ -253,6 +257,14 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_tasks_pb2.CountTasksResponse, _abc.Awaitable[_tasks_pb2.CountTasksResponse]]:
         """Count tasks, up to a number."""
+
+    @_abc_1.abstractmethod
+    def GroupDeadTasks(
+        self,
+        request: _tasks_pb2.GroupDeadTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tasks_pb2.GroupDeadTasksResponse, _abc.Awaitable[_tasks_pb2.GroupDeadTasksResponse]]:
+        """Group dead and failed tasks by what their errors have in common."""
 
     @_abc_1.abstractmethod
     def WhyTask(

@@ -1053,6 +1053,7 @@ class TaskFilter(_message.Message):
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
     FINISHED_AFTER_FIELD_NUMBER: _builtins.int
     FINISHED_BEFORE_FIELD_NUMBER: _builtins.int
+    FINGERPRINT_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """In this queue."""
     type: _builtins.str
@@ -1069,6 +1070,8 @@ class TaskFilter(_message.Message):
     """Whose lease this worker has, or which it ended."""
     payload: _builtins.str
     """Whose payload holds this JSON object, given as text: its fields at the same depth."""
+    fingerprint: _builtins.str
+    """Of this group of dead tasks, as GroupDeadTasks names it."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[Global___State.ValueType]:
         """Any of these; any at all if empty."""
@@ -1110,13 +1113,16 @@ class TaskFilter(_message.Message):
         created_before: _timestamp_pb2.Timestamp | None = ...,
         finished_after: _timestamp_pb2.Timestamp | None = ...,
         finished_before: _timestamp_pb2.Timestamp | None = ...,
+        fingerprint: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_id", b"_id", "_key", b"_key", "_payload", b"_payload", "_queue", b"_queue", "_tag", b"_tag", "_type", b"_type", "_worker", b"_worker", "created_after", b"created_after", "created_before", b"created_before", "error", b"error", "finished_after", b"finished_after", "finished_before", b"finished_before", "id", b"id", "key", b"key", "older_than", b"older_than", "payload", b"payload", "queue", b"queue", "tag", b"tag", "type", b"type", "worker", b"worker"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_fingerprint", b"_fingerprint", "_id", b"_id", "_key", b"_key", "_payload", b"_payload", "_queue", b"_queue", "_tag", b"_tag", "_type", b"_type", "_worker", b"_worker", "created_after", b"created_after", "created_before", b"created_before", "error", b"error", "fingerprint", b"fingerprint", "finished_after", b"finished_after", "finished_before", b"finished_before", "id", b"id", "key", b"key", "older_than", b"older_than", "payload", b"payload", "queue", b"queue", "tag", b"tag", "type", b"type", "worker", b"worker"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_id", b"_id", "_key", b"_key", "_payload", b"_payload", "_queue", b"_queue", "_tag", b"_tag", "_type", b"_type", "_worker", b"_worker", "created_after", b"created_after", "created_before", b"created_before", "error", b"error", "finished_after", b"finished_after", "finished_before", b"finished_before", "id", b"id", "key", b"key", "older_than", b"older_than", "payload", b"payload", "queue", b"queue", "states", b"states", "tag", b"tag", "type", b"type", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_fingerprint", b"_fingerprint", "_id", b"_id", "_key", b"_key", "_payload", b"_payload", "_queue", b"_queue", "_tag", b"_tag", "_type", b"_type", "_worker", b"_worker", "created_after", b"created_after", "created_before", b"created_before", "error", b"error", "fingerprint", b"fingerprint", "finished_after", b"finished_after", "finished_before", b"finished_before", "id", b"id", "key", b"key", "older_than", b"older_than", "payload", b"payload", "queue", b"queue", "states", b"states", "tag", b"tag", "type", b"type", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__error: _TypeAlias = _typing.Literal["error"]  # noqa: Y015
     _WhichOneofArgType__error: _TypeAlias = _typing.Literal["_error", b"_error"]  # noqa: Y015
+    _WhichOneofReturnType__fingerprint: _TypeAlias = _typing.Literal["fingerprint"]  # noqa: Y015
+    _WhichOneofArgType__fingerprint: _TypeAlias = _typing.Literal["_fingerprint", b"_fingerprint"]  # noqa: Y015
     _WhichOneofReturnType__id: _TypeAlias = _typing.Literal["id"]  # noqa: Y015
     _WhichOneofArgType__id: _TypeAlias = _typing.Literal["_id", b"_id"]  # noqa: Y015
     _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
@@ -1133,6 +1139,8 @@ class TaskFilter(_message.Message):
     _WhichOneofArgType__worker: _TypeAlias = _typing.Literal["_worker", b"_worker"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__error) -> _WhichOneofReturnType__error | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__fingerprint) -> _WhichOneofReturnType__fingerprint | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__id) -> _WhichOneofReturnType__id | None: ...
     @_typing.overload
@@ -1279,6 +1287,120 @@ class CountTasksResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CountTasksResponse: _TypeAlias = CountTasksResponse  # noqa: Y015
+
+@_typing.final
+class GroupDeadTasksRequest(_message.Message):
+    """Which dead tasks to group."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILTER_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def filter(self) -> Global___TaskFilter:
+        """All of them if not given; of other states than dead and failed there are none."""
+
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """How long it may take, a minute at most; 3 s if not given."""
+
+    def __init__(
+        self,
+        *,
+        filter: Global___TaskFilter | None = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "timeout", b"timeout"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "timeout", b"timeout"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupDeadTasksRequest: _TypeAlias = GroupDeadTasksRequest  # noqa: Y015
+
+@_typing.final
+class GroupDeadTasksResponse(_message.Message):
+    """Groups of dead and failed tasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUPS_FIELD_NUMBER: _builtins.int
+    CAPPED_FIELD_NUMBER: _builtins.int
+    capped: _builtins.bool
+    """Whether there may be older tasks: the newest 20000 are looked at."""
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeadGroup]:
+        """The largest first, 100 at most."""
+
+    def __init__(
+        self,
+        *,
+        groups: _abc.Iterable[Global___DeadGroup] | None = ...,
+        capped: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capped", b"capped", "groups", b"groups"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupDeadTasksResponse: _TypeAlias = GroupDeadTasksResponse  # noqa: Y015
+
+@_typing.final
+class DeadGroup(_message.Message):
+    """Tasks whose errors have the same cause, as far as can be told."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FINGERPRINT_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    FIRST_AT_FIELD_NUMBER: _builtins.int
+    LAST_AT_FIELD_NUMBER: _builtins.int
+    SAMPLE_ID_FIELD_NUMBER: _builtins.int
+    SAMPLE_ERROR_FIELD_NUMBER: _builtins.int
+    QUEUES_FIELD_NUMBER: _builtins.int
+    fingerprint: _builtins.str
+    """Names them in a filter."""
+    type: _builtins.str
+    """Their type."""
+    tasks: _builtins.int
+    """How many there are."""
+    sample_id: _builtins.int
+    """The newest of them."""
+    sample_error: _builtins.str
+    """The beginning of its error."""
+    @_builtins.property
+    def first_at(self) -> _timestamp_pb2.Timestamp:
+        """When the first of them ended."""
+
+    @_builtins.property
+    def last_at(self) -> _timestamp_pb2.Timestamp:
+        """When the last of them ended."""
+
+    @_builtins.property
+    def queues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Where they are, ten queues at most."""
+
+    def __init__(
+        self,
+        *,
+        fingerprint: _builtins.str = ...,
+        type: _builtins.str = ...,
+        tasks: _builtins.int = ...,
+        first_at: _timestamp_pb2.Timestamp | None = ...,
+        last_at: _timestamp_pb2.Timestamp | None = ...,
+        sample_id: _builtins.int = ...,
+        sample_error: _builtins.str = ...,
+        queues: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["first_at", b"first_at", "last_at", b"last_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprint", b"fingerprint", "first_at", b"first_at", "last_at", b"last_at", "queues", b"queues", "sample_error", b"sample_error", "sample_id", b"sample_id", "tasks", b"tasks", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeadGroup: _TypeAlias = DeadGroup  # noqa: Y015
 
 @_typing.final
 class CancelTaskRequest(_message.Message):
@@ -1518,15 +1640,23 @@ class RequeueTasksRequest(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     WITHOUT_KEY_FIELD_NUMBER: _builtins.int
+    DELAY_FIELD_NUMBER: _builtins.int
+    PER_SECOND_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     """Only count what would be done."""
     reason: _builtins.str
     """Kept in the audit."""
     without_key: _builtins.bool
     """Leave their keys to the tasks that have them now."""
+    per_second: _builtins.float
+    """So many of them become ready in a second, one after the other; all at once if not given."""
     @_builtins.property
     def selection(self) -> Global___Selection:
         """Which."""
+
+    @_builtins.property
+    def delay(self) -> _duration_pb2.Duration:
+        """How long the first of them waits; not at all if not given."""
 
     def __init__(
         self,
@@ -1535,12 +1665,16 @@ class RequeueTasksRequest(_message.Message):
         dry_run: _builtins.bool = ...,
         reason: _builtins.str = ...,
         without_key: _builtins.bool = ...,
+        delay: _duration_pb2.Duration | None = ...,
+        per_second: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["selection", b"selection"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_per_second", b"_per_second", "delay", b"delay", "per_second", b"per_second", "selection", b"selection"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "reason", b"reason", "selection", b"selection", "without_key", b"without_key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_per_second", b"_per_second", "delay", b"delay", "dry_run", b"dry_run", "per_second", b"per_second", "reason", b"reason", "selection", b"selection", "without_key", b"without_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__per_second: _TypeAlias = _typing.Literal["per_second"]  # noqa: Y015
+    _WhichOneofArgType__per_second: _TypeAlias = _typing.Literal["_per_second", b"_per_second"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__per_second) -> _WhichOneofReturnType__per_second | None: ...
 
 Global___RequeueTasksRequest: _TypeAlias = RequeueTasksRequest  # noqa: Y015
 

@@ -39,6 +39,8 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Collect these only where they are asked for."""
+    if collection_path.name == "test_pictures.py" and not config.getoption("--screenshots"):
+        return True
     return None if config.getoption("--browser") else True
 
 

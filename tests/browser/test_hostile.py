@@ -92,6 +92,7 @@ def _enqueue(dsn: str) -> None:
 
 @pytest.mark.parametrize("path", addresses.EVERY)
 def test_nothing_of_it_runs_on_any_page(tabs: Tabs, hostile: Site, path: str) -> None:
+    """SEC-01."""
     tab = tabs.open(hostile)
 
     for evil in EVIL[:3]:
@@ -106,6 +107,7 @@ def test_nothing_of_it_runs_on_any_page(tabs: Tabs, hostile: Site, path: str) ->
 
 @pytest.mark.parametrize("path", ["queues", "workers"])
 def test_it_is_shown_as_it_is(tabs: Tabs, hostile: Site, path: str) -> None:
+    """SEC-01."""
     tab = tabs.open(hostile)
 
     tab.go(path)

@@ -146,6 +146,7 @@ def _told(out: Output) -> Callable[[Bound], None]:
                 out.note(f"{usual} is taken, so the server took a free port")
         out.note(f"serving gRPC on {bound.grpc_url}")
         out.note(f"serving HTTP on {bound.http_url}, its verbs on {bound.http_url}/docs")
+        out.note(f"the dashboard is on {bound.http_url}/dashboard/")
         out.note(_LAST_WORDS)
 
     return tell

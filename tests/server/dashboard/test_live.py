@@ -55,6 +55,7 @@ async def test_what_is_done_here_is_told_at_once(browse: Browse) -> None:
 async def test_twenty_who_watch_ask_what_one_asks(
     browse: Browse, app: wherry.App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """SCL-03."""
     asked: Counter[str] = Counter()
     carry = app.acarry
 

@@ -51,6 +51,7 @@ class Proxy(httpx.AsyncBaseTransport):
 async def test_a_crawler_finds_no_dead_link(
     browse: Browse, app: wherry.App, prefix: str, says_it: bool
 ) -> None:
+    """SEC-04."""
     for queue in ("mail", "a/b", "?x=1&y=2#z", "../..", "ü ✓ %2F", '"><b>'):
         await app.aenqueue("send", {"to": 1}, queue=queue)
     client = await browse()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from wherry.errors import PermissionDenied
+from wherry.errors import PermissionDenied, Unavailable
 from wherry.server.caller import Caller, Right
 from wherry.server.dashboard.shared import LONGEST_KEPT_SECONDS, Shared
 
@@ -131,6 +131,21 @@ async def test_whoever_leaves_takes_the_answer_from_nobody() -> None:
     asked.go_on.set()
 
     assert await staying == 1
+
+
+async def test_a_database_that_does_not_answer_is_told_of_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("wherry.server.dashboard.shared.PATIENCE_SECONDS", 0.01)
+    asked = Asked()
+    shared = Shared(clock=asked.clock)
+    asked.go_on.clear()
+
+    with pytest.raises(Unavailable, match="did not answer"):
+        await shared.read(ALL, asked.verb)
+    asked.go_on.set()
+
+    assert await shared.read(ALL, asked.verb) == 2
 
 
 async def test_after_a_change_all_is_asked_anew() -> None:

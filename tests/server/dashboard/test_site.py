@@ -216,6 +216,7 @@ async def test_who_may_only_read_sees_no_action(browse: Browse, app: wherry.App)
 async def test_no_other_site_sends_a_form(
     browse: Browse, headers: dict[str, str], rights: tuple[str, ...]
 ) -> None:
+    """SEC-02."""
     client = await browse(*rights)
     page = await client.get("pause?queue=mail")
     [word] = set(re.findall(r'name="form_word" value="(\w+)"', page.text))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
+from wherry.errors import Unavailable
 from wherry.server.caller import Caller
 
 P = ParamSpec("P")
@@ -22,6 +23,8 @@ R = TypeVar("R")
 KEPT_SECONDS: Final = 2.0
 KEPT_FOR_ITS_COST: Final = 20
 LONGEST_KEPT_SECONDS: Final = 60.0
+# Whoever looks at three in the morning is told soon that the database does not answer.
+PATIENCE_SECONDS: Final = 5.0
 MOST_KEPT: Final = 500
 
 
@@ -81,21 +84,29 @@ class Shared:
     async def _ask(self, key: Hashable, answer: _Answer, asking: Awaitable[Any]) -> None:
         began_at = self._clock()
         try:
-            found = await asking
-        except BaseException as error:
-            if self._kept.get(key) is answer:
-                del self._kept[key]
-            if isinstance(error, asyncio.CancelledError):
-                answer.future.cancel()
-                raise
-            answer.future.set_exception(error)
-            # Nobody may be left to take it.
-            answer.future.exception()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                found = await asking
+        except TimeoutError:
+            told = f"the database did not answer within {PATIENCE_SECONDS:g} s"
+            self._fail(key, answer, Unavailable(told))
+            return
+        except asyncio.CancelledError:
+            self._fail(key, answer, Unavailable("the server is stopping"))
+            raise
+        except Exception as error:  # noqa: BLE001 - whoever waits for the answer raises it
+            self._fail(key, answer, error)
             return
         now = self._clock()
         kept = max(KEPT_SECONDS, (now - began_at) * KEPT_FOR_ITS_COST)
         answer.until = now + min(kept, LONGEST_KEPT_SECONDS)
         answer.future.set_result(found)
+
+    def _fail(self, key: Hashable, answer: _Answer, error: Exception) -> None:
+        if self._kept.get(key) is answer:
+            del self._kept[key]
+        answer.future.set_exception(error)
+        # Nobody may be left to take it.
+        answer.future.exception()
 
 
 def _key(

@@ -32,7 +32,15 @@
     const search = document.querySelector("[data-search]");
     switch (event.key) {
       case "g": gone = Date.now(); break;
-      case "/": if (search) { event.preventDefault(); search.focus(); search.select(); } break;
+      case "/": {
+        event.preventDefault();
+        const tasks = document.querySelector('.places a[data-key="t"]');
+        if (search) {
+          search.focus();
+          search.select();
+        } else if (tasks) tasks.click();
+        break;
+      }
       case "j": move(1); break;
       case "k": move(-1); break;
       case "p": if (wherry.togglePause) wherry.togglePause(); break;

@@ -73,7 +73,7 @@ class Calls(Play):
         with self.place.callers.transaction() as ended:
             tx = ended.connection
             made = self.app.enqueue_many(written(tasks), tx=tx)
-            self.enqueued(after, tasks, made)
+            self.enqueued(after, tasks, made, seen_by=tx)
             if lease is not None:
                 done = self.complete_in(tx, lease)
                 self.told("complete in tx", done, after.complete_in_transaction(of(lease), 7))

@@ -8,7 +8,7 @@ within its day a task is forgotten) is told to it, and only judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -54,6 +54,12 @@ class Model:
             self._add(one, id_)
             answers.append((id_, True, None if one.key is None else True))
         return answers
+
+    def begin_tokens(self, tokens: Mapping[int, int]) -> None:
+        """Tell with which tokens new tasks begin: 0, or what only the call that made them knows."""
+        for id_, token in tokens.items():
+            assert token & 0xFFFF == 0
+            self.tasks[id_].token = self.tasks[id_].first_token = token
 
     def named(self, queue: str, key: str | None) -> Task | None:
         """The task that a key names."""
@@ -273,7 +279,7 @@ class Model:
         return heirs
 
     def _reopen(self, task: Task, arrival: int, *, without_key: bool) -> None:
-        self.reopened |= {(task.id, token) for token in range(1, task.token + 1)}
+        self.reopened |= {(task.id, token) for token in range(task.first_token + 1, task.token + 1)}
         if without_key:
             self._forget_key(task)
         ttl = task.asked.ttl
@@ -286,6 +292,7 @@ class Model:
             arrival=arrival,
             discard_at=None if ttl is None else self.now + timedelta(seconds=ttl),
             token=task.token,
+            first_token=task.first_token,
             history=task.history,
         )
 

@@ -31,6 +31,7 @@ select id, queue, type, payload, state, priority, attempts, max_attempts, run_af
        lease_expires_at, lease_token, key, result, created_at, finished_at, cancel_requested_at
   from wherry.tasks order by id
 """
+_TOKENS = "select id, lease_token from wherry.tasks where id = any(%s)"
 # What nothing may leave behind: history of no task.
 _STRAY = """
 select task_id from wherry.attempt
@@ -112,13 +113,21 @@ class Play(RuleBasedStateMachine):
         else:
             made = self.app.enqueue_many(written(tasks))
 
-        self.enqueued(self.model, tasks, made)
+        self.enqueued(self.model, tasks, made, seen_by=self.place.connection)
 
     def enqueued(
-        self, model: Model, tasks: Sequence[Asked], made: Sequence[wherry.Enqueued]
+        self,
+        model: Model,
+        tasks: Sequence[Asked],
+        made: Sequence[wherry.Enqueued],
+        *,
+        seen_by: psycopg.Connection[Any],
     ) -> None:
+        """Compare the answers; *seen_by* sees the tasks, which may be another transaction's."""
         answers = [(answer.id, answer.created, answer.payload_matches) for answer in made]
         self.told("enqueue", answers, model.enqueue(tasks, [answer.id for answer in made]))
+        new = [answer.id for answer in made if answer.created]
+        model.begin_tokens(dict(seen_by.execute(_TOKENS, [new]).fetchall()))
         # Those of a transaction that is rolled back too: they name nothing then.
         self.ids += [answer.id for answer in made if answer.created]
 

@@ -43,6 +43,7 @@ class Task:
     state: State = State.QUEUED
     attempts: int = 0
     token: int = 0
+    first_token: int = 0
     snoozes: int = 0
     releases: int = 0
     worker: str | None = None

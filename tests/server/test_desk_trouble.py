@@ -17,8 +17,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import wherry
 from tests.facts import await_for
-from tests.server.statements import Sent, count_statements
 from tests.server.test_desk import end, poll, settled
+from tests.statements import Sent, count_statements
 from tests.worker.test_trouble import cut
 from wherry.server.caller import ANYBODY
 from wherry.server.running import Running

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 import wherry
-from tests.server.statements import count_statements
 from tests.server.test_desk import LEASE, poll
+from tests.statements import count_statements
 from wherry.config import LEASE_LIMIT_BYTES
 from wherry.server.caller import ANYBODY
 from wherry.server.service import Service

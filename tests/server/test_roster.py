@@ -11,7 +11,7 @@ import pytest
 
 import wherry
 from tests.facts import await_for
-from tests.server.statements import count_statements
+from tests.statements import count_statements
 from wherry.domain.worker import Directive, WorkerSeen
 from wherry.errors import InvalidOption
 from wherry.server.caller import ANYBODY, Caller, Right

@@ -14,7 +14,7 @@ import pytest
 
 import wherry
 from tests.facts import await_for
-from tests.server.statements import count_statements
+from tests.statements import count_statements
 from tests.worker.fake import FakeTransport, in_turn
 from tests.worker.support import at_work, finished
 from wherry.commands.workers import StopWaiting, TransactionsEnded, WaitForTasks
@@ -24,6 +24,7 @@ from wherry.worker.wakeups import Wakeups
 
 Connect = Callable[..., psycopg.Connection[Any]]
 NEVER = timedelta(seconds=600)
+STATEMENTS = 5
 
 
 def waiting(connection: psycopg.Connection[Any]) -> bool:
@@ -33,23 +34,17 @@ def waiting(connection: psycopg.Connection[Any]) -> bool:
 
 async def test_an_idle_worker_is_woken_by_an_enqueue(app: wherry.App, connect: Connect) -> None:
     """With a poll every ten minutes, a task that starts at all was heard of."""
-    began: list[float] = []
 
     @app.task(name="t")
     async def t() -> None:
-        began.append(time.monotonic())
+        pass
 
     async with at_work(app, poll_every=NEVER, poll_every_when_listening=NEVER):
         connection = connect()
         await await_for(lambda: waiting(connection))
-        took = []
         for _ in range(5):
-            sent = time.monotonic()
             made = await app.aenqueue("t")
-            await finished(app, made.id, seconds=10)
-            took.append(began[-1] - sent)
-
-    assert min(took) < 1
+            assert (await finished(app, made.id, seconds=10)).state is State.SUCCEEDED
 
 
 async def test_a_worker_with_nothing_to_do_costs_less_than_a_statement_a_second(
@@ -58,18 +53,18 @@ async def test_a_worker_with_nothing_to_do_costs_less_than_a_statement_a_second(
     """With all that it does: looks, polls, maintenance, beats, and saying that it waits."""
     app.task(name="t")(lambda: None)
     sent = count_statements(monkeypatch)
-    seconds = 10
     async with at_work(app):
         connection = connect()
         await await_for(lambda: waiting(connection))
         await await_for(lambda: sent.count("workers/transactions_ended") > 2)
         sent.clear()
 
-        # Nothing is waited for here: time itself is what is measured against.
+        # On a slow machine they only take longer.
         began = time.monotonic()
-        await await_for(lambda: time.monotonic() - began >= seconds, seconds=seconds + 5)
+        await await_for(lambda: len(sent.names) >= STATEMENTS, seconds=60)
+        took = time.monotonic() - began
 
-    assert len(sent.names) < seconds, Counter(sent.names)
+    assert took > STATEMENTS, Counter(sent.names)
 
 
 async def test_a_transaction_that_could_not_see_the_worker_wait_is_not_missed(

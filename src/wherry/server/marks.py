@@ -26,6 +26,7 @@ from wherry.commands.workers import (
 )
 from wherry.domain.arrivals import Arrivals
 from wherry.domain.lease import Lease
+from wherry.domain.settling import Settling
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
@@ -36,7 +37,6 @@ R = TypeVar("R")
 log = logger("wherry.server")
 
 _KNOWN_FOR_SECONDS: Final = 30.0
-_FIRST_PAUSE_SECONDS: Final = 0.005
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 # Without a waiter for so long, while there are tasks: the workers are busy, and need no wake-ups.
 _BUSY_AFTER_SECONDS: Final = 2.0
@@ -74,9 +74,7 @@ class Marks:
         self._again_at: float | None = None
         # Marked, but transactions that cannot have seen it may be under way.
         self._fresh: set[str] = set()
-        self._horizon: int | None = None
-        self._looks = 0
-        self._pause = _FIRST_PAUSE_SECONDS
+        self._settling: Settling | None = None
         self._look_at = 0.0
         self._news = asyncio.Event()
         self._patience = Patience(longest=1.0)
@@ -101,7 +99,7 @@ class Marks:
         """The listener was lost: what came since was not heard of, and no mark may be there now."""
         self._known_until.clear()
         self._fresh.clear()
-        self._horizon = None
+        self._settling = None
         self._look_at = 0.0
         self._news.set()
 
@@ -167,7 +165,7 @@ class Marks:
             # What is not settled by now is marked anew when somebody comes back for it.
             for queue in self._fresh:
                 self._known_until.pop(queue, None)
-            self._horizon = self._again_at = None
+            self._settling = self._again_at = None
             self._fresh.clear()
             return _BUSY_AFTER_SECONDS if self._known_until else _KNOWN_FOR_SECONDS
         listening = self._is_listening()
@@ -176,8 +174,8 @@ class Marks:
             soon = await self._look_soon(waited - marked)
             if marked:
                 await self._mark(marked)
-            if self._horizon is not None and not await self._look_again(waited):
-                return min(self._step(), soon)
+            if self._settling is not None and not await self._look_again(self._settling, waited):
+                return min(self._settling.next_pause(), soon)
         elif self._known_until:
             self.rely_on_none()
         now = monotonic()
@@ -245,26 +243,17 @@ class Marks:
         horizon = await self._call(WaitForTasks(self._instance, queues, _KNOWN_FOR_SECONDS))
         self._known_until.update(dict.fromkeys(waited, now + _KNOWN_FOR_SECONDS))
         self._fresh |= new
-        self._horizon, self._looks, self._pause = horizon, 0, _FIRST_PAUSE_SECONDS
+        self._settling = Settling(horizon, _LONGEST_PAUSE_SECONDS)
         await self._look(waited)
 
-    async def _look_again(self, waited: set[str]) -> bool:
-        """Look until the transactions of the horizon have ended; True when they have."""
-        horizon = self._horizon
-        if horizon is None:
-            return True
-        # An enqueue that had not seen us, and had no transaction id yet, is over in two looks.
-        self._looks += 1
-        ended = await self._call(TransactionsEnded(horizon)) and self._looks > 2
+    async def _look_again(self, settling: Settling, waited: set[str]) -> bool:
+        """Look once more; whether all who could not see the mark have ended."""
+        is_over = settling.is_over(ended=await self._call(TransactionsEnded(settling.horizon)))
         await self._look(waited & self._fresh)
-        if ended:
-            self._horizon = None
+        if is_over:
+            self._settling = None
             self._fresh.clear()
-        return ended
-
-    def _step(self) -> float:
-        pause, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
-        return pause
+        return is_over
 
     async def _look(self, queues: set[str]) -> None:
         """Look which queues have tasks: one statement, however many wait for however many."""

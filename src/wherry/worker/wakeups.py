@@ -23,10 +23,10 @@ from wherry.commands.workers import (
 )
 from wherry.domain.arrivals import Arrivals
 from wherry.domain.lease import Lease
+from wherry.domain.settling import Settling
 from wherry.transport.base import Transport
 
 _KNOWN_FOR_SECONDS = 30.0
-_FIRST_PAUSE_SECONDS = 0.005
 
 
 class Wakeups:
@@ -53,9 +53,7 @@ class Wakeups:
         self._arrivals = Arrivals(monotonic())
         # Until then the database may know us, and until then it surely does.
         self._asked_until = self._known_until = 0.0
-        self._horizon: int | None = None
-        self._looks = 0
-        self._pause = _FIRST_PAUSE_SECONDS
+        self._settling: Settling | None = None
 
     def wake(self) -> None:
         """End the present or the next pause."""
@@ -102,16 +100,14 @@ class Wakeups:
                 KeepWaiting(self._instance, self._queues, _KNOWN_FOR_SECONDS)
             )
             self._asked_until = self._known_until = now + _KNOWN_FOR_SECONDS
-        if self._horizon is None:
+        if self._settling is None:
             await self._sleep(self._poll_seconds_listening)
             return
-        # An enqueue that had not seen us, and had no transaction id yet, is over within two looks.
-        self._looks += 1
-        if await self._transport.call(TransactionsEnded(self._horizon)) and self._looks > 2:
-            self._horizon = None
+        ended = await self._transport.call(TransactionsEnded(self._settling.horizon))
+        if self._settling.is_over(ended=ended):
+            self._settling = None
             return
-        await self._sleep(self._pause)
-        self._pause = min(self._pause * 2, self._poll_seconds)
+        await self._sleep(self._settling.next_pause())
 
     async def busy(self) -> None:
         """There is work enough: no wake-ups are wanted. Raises Unavailable."""
@@ -121,15 +117,15 @@ class Wakeups:
         # From here on an enqueue may notify us, whatever becomes of the answer.
         self._asked_until = now + _KNOWN_FOR_SECONDS
         self._arrivals.asked(now)
-        self._horizon = await self._transport.call(
+        horizon = await self._transport.call(
             WaitForTasks(self._instance, self._queues, _KNOWN_FOR_SECONDS)
         )
         self._known_until = self._asked_until
-        self._looks, self._pause = 0, _FIRST_PAUSE_SECONDS
+        self._settling = Settling(horizon, self._poll_seconds)
 
     async def _leave(self) -> None:
         self._known_until = 0.0
-        self._horizon = None
+        self._settling = None
         if self._asked_until > monotonic():
             await self._transport.call(StopWaiting(self._instance, self._queues))
         self._asked_until = 0.0

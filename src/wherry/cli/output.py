@@ -85,6 +85,10 @@ class Output:
             table.add_row(*(Text(cell, style=_COLORS.get(cell, "")) for cell in row))
         self._print(table)
 
+    def show(self, thing: Any) -> None:
+        """Write something that rich can show, whose texts were made plain before."""
+        self._print(thing)
+
     def named_lines(self, rows: Iterable[tuple[str, str, Sequence[str]]]) -> None:
         """Write a word and a name beside lines of any length, which are wrapped in their column."""
         from rich.table import Table

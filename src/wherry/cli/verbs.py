@@ -16,6 +16,7 @@ from wherry.cli.queues import queues
 from wherry.cli.server import server
 from wherry.cli.tasks import tasks
 from wherry.cli.token import token
+from wherry.cli.top import top
 from wherry.cli.up import up
 from wherry.cli.worker import worker
 from wherry.cli.workers import workers
@@ -28,7 +29,7 @@ def main() -> None:
 
 
 _RUN = (up, worker, server, migrate, bench)
-_LOOK = (enqueue, tasks, dead, queues, workers, doctor, token, audit)
+_LOOK = (enqueue, tasks, dead, queues, workers, top, doctor, token, audit)
 
 for verb in (*_RUN, *_LOOK):
     main.add_command(verb)

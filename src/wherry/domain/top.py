@@ -1,0 +1,73 @@
+"""What somebody who watches sees first: what is wrong, and how each queue changes meanwhile.
+
+Pure: who looks, and how often, is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from wherry.domain.durations import span
+from wherry.domain.task import QueueDepth
+from wherry.domain.worker import Directive, WorkerSeen
+
+_LATE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen at one moment, by the looker's own monotonic clock, in seconds."""
+
+    at: float
+    queues: tuple[QueueDepth, ...]
+    workers: tuple[WorkerSeen, ...]
+
+
+def problems_in(look: Look) -> list[str]:
+    """Return what is wrong, one sentence each, what holds most tasks first."""
+    alive = [worker for worker in look.workers if worker.alive]
+    found = sorted(
+        (said for depth in look.queues for said in _of_queue(depth, alive)), key=lambda s: -s[0]
+    )
+    return [text for _, text in found] + list(_of_workers(look.workers))
+
+
+def changes(before: Look | None, now: Look) -> Mapping[str, float]:
+    """Return by how many live tasks each queue grew in a second; nothing at the first look."""
+    if before is None or now.at <= before.at:
+        return {}
+    then = {depth.queue: _live(depth) for depth in before.queues}
+    names = {*then, *(depth.queue for depth in now.queues)}
+    ours = {depth.queue: _live(depth) for depth in now.queues}
+    seconds = now.at - before.at
+    return {name: (ours.get(name, 0) - then.get(name, 0)) / seconds for name in names}
+
+
+def _live(depth: QueueDepth) -> int:
+    return depth.ready + depth.delayed + depth.parked + depth.leased
+
+
+def _of_queue(depth: QueueDepth, alive: Sequence[WorkerSeen]) -> Iterator[tuple[int, str]]:
+    waiting = depth.ready + depth.parked
+    name = f"queue {depth.queue}"
+    if depth.paused_at is not None:
+        by = f" by {depth.paused_by}" if depth.paused_by else ""
+        why = f": {depth.pause_reason}" if depth.pause_reason else ""
+        yield waiting, f"{name} is paused{by}{why}"
+    elif waiting and not any(w.queues is None or depth.queue in w.queues for w in alive):
+        yield waiting, f"{name} holds {waiting:,} that wait, and no live worker serves it"
+    elif (depth.oldest_due_seconds or 0.0) > _LATE_SECONDS:
+        late = span(depth.oldest_due_seconds or 0.0)
+        yield waiting, f"{name} is behind: its oldest due task has waited for {late}"
+    if depth.parked:
+        yield depth.parked, f"{name} has {depth.parked:,} of types that no live worker knows"
+
+
+def _of_workers(workers: Sequence[WorkerSeen]) -> Iterator[str]:
+    names = {worker.name for worker in workers if worker.alive}
+    for worker in workers:
+        if not worker.alive and worker.name not in names:
+            yield f"worker {worker.name} fell silent without a goodbye"
+        elif worker.alive and worker.directive is not Directive.NONE:
+            yield f"worker {worker.name} was told to {worker.directive}"

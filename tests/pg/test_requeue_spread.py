@@ -54,3 +54,13 @@ def test_what_a_task_waits_does_not_count_for_its_ttl(session: Session) -> None:
 
     [[run_after, discard_at]] = session.rows("select run_after, discard_at from wherry.live")
     assert discard_at - run_after == timedelta(seconds=60)
+
+
+def test_what_waits_is_counted_as_delayed(session: Session) -> None:
+    ids = ended(session, 3)
+    session.rows("delete from wherry.flow")
+
+    session.call(RequeueTasks(tuple(ids), per_second=0.1))
+
+    counted = dict(session.rows("select kind, sum(n) from wherry.flow group by kind"))
+    assert counted == {"requeued": 3, "left_failed": 3, "delayed": 2}

@@ -89,18 +89,23 @@ gone as (
               finished.queue, finished.type, finished.key, finished.tags, finished.headers,
               finished.retry, finished.payload, finished.last_error, finished.state
 ),
-counted as (
-    insert into wherry.flow (at, n, kind, queue, type)
-    select wherry.now(), count(*), moved.kind, gone.queue, gone.type
-      from gone
-     cross join lateral (values ('requeued'), ('left_' || gone.state)) as moved (kind)
-     group by moved.kind, gone.queue, gone.type
-),
 due as (
     select gone.id,
            :delay_seconds::double precision
                + (row_number() over (order by gone.id) - 1) * :step_seconds::double precision as wait_seconds
       from gone
+),
+counted as (
+    insert into wherry.flow (at, n, kind, queue, type)
+    select wherry.now(), count(*), moved.kind, gone.queue, gone.type
+      from gone
+      join due
+        on due.id = gone.id
+     cross join lateral (
+           values ('requeued'), ('left_' || gone.state), (case when due.wait_seconds > 0 then 'delayed' end)
+     ) as moved (kind)
+     where moved.kind is not null
+     group by moved.kind, gone.queue, gone.type
 ),
 placed as (
     insert into wherry.live (
@@ -110,8 +115,8 @@ placed as (
     )
     select gone.id, nextval('wherry.position'::regclass), gone.token, gone.created_at,
            wherry.now() + due.wait_seconds * interval '1 second',
-           wherry.now() + (due.wait_seconds + gone.ttl_seconds) * interval '1 second', gone.timeout_seconds, gone.ttl_seconds,
-           gone.key_ttl_seconds, gone.max_attempts, gone.priority,
+           wherry.now() + (due.wait_seconds + gone.ttl_seconds) * interval '1 second', gone.timeout_seconds,
+           gone.ttl_seconds, gone.key_ttl_seconds, gone.max_attempts, gone.priority,
            case when due.wait_seconds > 0 then 'delayed' else 'ready' end, gone.queue, gone.type,
            case when :without_key::boolean then null else gone.key end, gone.tags, gone.headers,
            gone.retry, gone.payload, gone.last_error

@@ -21,9 +21,8 @@ from wherry.cli import main
 ONLY_READ = {"up", "worker", "server", "bench"}
 # What leads to another database, or to none.
 ELSEWHERE = {"dsn", "schema"}
-GIVEN = {
-    "type": ["shop.mail"], "name": ["mail"], "named": ["1"], "names": ["w1"], "id": ["1"],
-    "ids": ["1"], "rights": ["--right", "read"], "queues": ["--queue", "mail"], "app": ["shop:app"],
+GOOD = {
+    "integer": "1", "integer range": "1", "duration": "1s", "instant": "2030-01-01T00:00:00Z",
 }  # fmt: skip
 # What a terminal would obey; tables and sentences need the ends of lines.
 RAW = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -48,6 +47,13 @@ def verbs(
             yield (*path, name), command
 
 
+def well(parameter: click.Parameter) -> str:
+    """Return a parameter as it is well given."""
+    kind = parameter.type
+    value = kind.choices[0] if isinstance(kind, click.Choice) else GOOD.get(kind.name, "mail")
+    return str(value) if isinstance(parameter, click.Argument) else f"{parameter.opts[0]}={value}"
+
+
 def calls() -> Iterator[Call]:
     """Yield every verb with every hostile value in each place that takes a value."""
     for path, command in verbs(main):
@@ -57,10 +63,7 @@ def calls() -> Iterator[Call]:
             if isinstance(spoiled, click.Option) and spoiled.count:
                 continue
             others = [
-                part
-                for other in command.params
-                if other.required and other is not spoiled
-                for part in GIVEN[str(other.name)]
+                well(other) for other in command.params if other.required and other is not spoiled
             ]
             for text in ARGUMENTS:
                 given = [f"{spoiled.opts[0]}={text}"]

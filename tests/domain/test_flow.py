@@ -81,6 +81,7 @@ def test_sums_have_every_kind_and_pass_over_what_they_do_not_know() -> None:
         (3600, 500, Grid("minute", 60, 60)),
         (6 * 3600, 60, Grid("minute", 360, 60)),
         (2 * 86_400, 48, Grid("hour", 3600, 48)),
+        (6 * 3600 + 1, 420, Grid("hour", 3600, 7)),
         (7 * 86_400, 100, Grid("hour", 7200, 84)),
         (1, 1, Grid("minute", 60, 1)),
     ],

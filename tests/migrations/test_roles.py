@@ -43,6 +43,7 @@ ENQUEUERS = {
     "tasks/enqueue_without_keys",
     "tasks/find_task_by_key",
     "tasks/settle_resent",
+    "tasks/limit_time",
     "tasks/list_known_ids",
     "tasks/queues_of",
     "tasks/resolve_keys",
@@ -380,6 +381,6 @@ def test_the_guide_shows_the_grants_as_they_are() -> None:
 
 def test_nobody_may_run_anything(cast: Cast) -> None:
     """MIG-09: nothing is granted to PUBLIC."""
-    of_any_role = {"workers/draw_horizon", "workers/transactions_ended"} | OF_THE_CATALOG
+    of_any_role = {"tasks/limit_time", "workers/draw_horizon", "workers/transactions_ended"}
 
-    assert allowed(cast.nobody) <= of_any_role
+    assert allowed(cast.nobody) <= of_any_role | OF_THE_CATALOG

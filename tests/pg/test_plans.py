@@ -227,6 +227,7 @@ CASES = [
          320),
     Case("count states", lambda: Statement("flow/count_states", {"queues": None, "most": 200}),
          1300),
+    Case("list what workers hold", lambda: Statement("workers/list_held", {"most": 200}), 1300),
     Case("list what is due longest",
          lambda: Statement("flow/list_oldest_due", {"queues": [f"q{n}" for n in range(10)]}), 700),
     Case("look for ids that the sequence is behind of", lambda: CatchUpIds(), 600,

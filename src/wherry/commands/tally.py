@@ -16,6 +16,7 @@ from wherry.domain.flow import COUNTED, HOURS_FOR_SECONDS, MINUTES_FOR_SECONDS, 
 
 _KINDS: Final = [*COUNTED, *MOVED, "wait", "run"]
 _ROLL_SECONDS: Final = 2.0
+_IDLE_SECONDS: Final = 4.0
 _RECOUNT_SECONDS: Final = 3600.0
 # What is dead in the flow, and may not be removed while somebody holds an old snapshot, has to be
 # passed over each time: so the rest is as many times as long as the work.
@@ -54,7 +55,8 @@ class RollFlow(Command[bool]):
                 },
             )
         more = bool(taken >= self.batch)
-        rest = 0.0 if more else max(_ROLL_SECONDS, (monotonic() - began) * _ROLL_SHARE)
+        pause = _ROLL_SECONDS if taken else _IDLE_SECONDS
+        rest = 0.0 if more else max(pause, (monotonic() - began) * _ROLL_SHARE)
         yield _put_off("roll", rest, fold_until)
         return more
 

@@ -46,6 +46,8 @@ POINTS_MOST: Final = 500
 OTHER: Final = "(other)"
 # Sums of minutes are kept so long, and those of hours.
 MINUTES_FOR_SECONDS: Final = 2 * 86_400
+# What is longer is read from hours: two days of minutes of a hundred busy pairs took two seconds.
+_SHOWN_BY_MINUTES_SECONDS: Final = 6 * 3600
 HOURS_FOR_SECONDS: Final = 60 * 86_400
 
 _NONE: Final[tuple[int, ...]] = (0,) * (len(BOUNDS_SECONDS) + 1)
@@ -238,7 +240,7 @@ def grid(*, seconds: int, points: int) -> Grid:
     if not 1 <= seconds <= HOURS_FOR_SECONDS:
         raise ValueError(f"seconds: 1 to {HOURS_FOR_SECONDS} (sixty days), not {seconds}")
     step, size = ("minute", 60)
-    if seconds > MINUTES_FOR_SECONDS or seconds // points >= 3600:
+    if seconds > _SHOWN_BY_MINUTES_SECONDS or seconds // points >= 3600:
         step, size = ("hour", 3600)
     width = size * -(-seconds // (points * size))
     return Grid(step, width, -(-seconds // width))

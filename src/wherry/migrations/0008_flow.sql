@@ -19,6 +19,9 @@ create table wherry.flow (
     type text not null
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
+-- Without a key, whoever publishes all tables for logical replication could not have its rows taken.
+alter table wherry.flow replica identity full;
+
 -- Which queues and types are told apart. There are no more than so many, whatever tasks are called: the others are
 -- counted together, as the pair of two empty names.
 create table wherry.pair (

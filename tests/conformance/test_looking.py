@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 
 import wherry
 from tests.conformance.support import dead, get, leased
+from wherry.commands.workers import BeatWorker
 from wherry.domain.state import State
 from wherry.domain.why import Why
 
@@ -139,3 +141,22 @@ async def test_dead_tasks_are_grouped_and_a_group_is_requeued_at_a_rate(app: whe
             await app.arequeue_many(ids, per_second=wrong)
     with pytest.raises(wherry.InvalidOption, match="fingerprint"):
         await app.alist_tasks(fingerprint="x")
+
+
+async def test_a_worker_tells_what_it_is(app: wherry.App, database: wherry.App) -> None:
+    beat = BeatWorker(
+        instance=str(UUID(int=1)),
+        name="box",
+        host="h",
+        pid=7,
+        queues=None,
+        types=None,
+        slots=20,
+        version="0.1.0",
+        memory_bytes=5 * 2**30,
+    )
+    await database.acarry(beat)
+
+    [seen] = await app.alist_workers()
+
+    assert (seen.slots, seen.version, seen.memory_bytes) == (20, "0.1.0", 5 * 2**30)

@@ -69,6 +69,9 @@ def write_worker(seen: WorkerSeen) -> pb.Worker:
         beat_at=write_instant(seen.beat_at),
         alive=seen.alive,
         directive=DIRECTIVES.write(seen.directive),
+        slots=seen.slots,
+        version=seen.version,
+        memory_bytes=seen.memory_bytes,
     )
 
 
@@ -85,4 +88,7 @@ def read_worker(message: pb.Worker) -> WorkerSeen:
         beat_at=read_instant(message.beat_at, option="beat_at"),
         alive=message.alive,
         directive=DIRECTIVES.read(message.directive, option="directive"),
+        slots=message.slots if message.HasField("slots") else None,
+        version=message.version if message.HasField("version") else None,
+        memory_bytes=message.memory_bytes if message.HasField("memory_bytes") else None,
     )

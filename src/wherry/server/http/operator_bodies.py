@@ -84,6 +84,11 @@ class Worker(Answer):
     alive: Annotated[bool, Meta(description="Whether that is not too long ago.")]
     directive: Annotated[Directive, Meta(description="What it was asked to do.")]
     pid: Annotated[int, Meta(description="Its process on its host.")] | UnsetType = UNSET
+    slots: Annotated[int, Meta(description="How many tasks it runs at once.")] | UnsetType = UNSET
+    version: Annotated[str, Meta(description="Of the package that it runs.")] | UnsetType = UNSET
+    memory_bytes: (
+        Annotated[int, Meta(description="How much memory its process holds.")] | UnsetType
+    ) = UNSET
 
 
 class ListWorkersResponse(Answer):

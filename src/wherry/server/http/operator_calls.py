@@ -73,6 +73,9 @@ def _worker(worker: WorkerSeen) -> bodies.Worker:
         alive=worker.alive,
         directive=worker.directive,
         pid=UNSET if worker.pid is None else worker.pid,
+        slots=UNSET if worker.slots is None else worker.slots,
+        version=given(worker.version),
+        memory_bytes=UNSET if worker.memory_bytes is None else worker.memory_bytes,
     )
 
 

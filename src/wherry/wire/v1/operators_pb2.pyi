@@ -298,6 +298,9 @@ class Worker(_message.Message):
     BEAT_AT_FIELD_NUMBER: _builtins.int
     ALIVE_FIELD_NUMBER: _builtins.int
     DIRECTIVE_FIELD_NUMBER: _builtins.int
+    SLOTS_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     instance: _builtins.str
     """Unique, also after a restart under the same name."""
     name: _builtins.str
@@ -310,6 +313,12 @@ class Worker(_message.Message):
     """Whether that is not too long ago."""
     directive: _leases_pb2.Directive.ValueType
     """What it was asked to do."""
+    slots: _builtins.int
+    """How many tasks it runs at once, if it is known."""
+    version: _builtins.str
+    """Of the wherry package that it runs, if it is known."""
+    memory_bytes: _builtins.int
+    """How much memory its process holds, if it is known."""
     @_builtins.property
     def queues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What it serves; empty for every queue."""
@@ -339,12 +348,26 @@ class Worker(_message.Message):
         beat_at: _timestamp_pb2.Timestamp | None = ...,
         alive: _builtins.bool = ...,
         directive: _leases_pb2.Directive.ValueType = ...,
+        slots: _builtins.int | None = ...,
+        version: _builtins.str | None = ...,
+        memory_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["beat_at", b"beat_at", "started_at", b"started_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_memory_bytes", b"_memory_bytes", "_slots", b"_slots", "_version", b"_version", "beat_at", b"beat_at", "memory_bytes", b"memory_bytes", "slots", b"slots", "started_at", b"started_at", "version", b"version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "beat_at", b"beat_at", "directive", b"directive", "host", b"host", "instance", b"instance", "name", b"name", "pid", b"pid", "queues", b"queues", "started_at", b"started_at", "types", b"types"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_memory_bytes", b"_memory_bytes", "_slots", b"_slots", "_version", b"_version", "alive", b"alive", "beat_at", b"beat_at", "directive", b"directive", "host", b"host", "instance", b"instance", "memory_bytes", b"memory_bytes", "name", b"name", "pid", b"pid", "queues", b"queues", "slots", b"slots", "started_at", b"started_at", "types", b"types", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__memory_bytes: _TypeAlias = _typing.Literal["memory_bytes"]  # noqa: Y015
+    _WhichOneofArgType__memory_bytes: _TypeAlias = _typing.Literal["_memory_bytes", b"_memory_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__slots: _TypeAlias = _typing.Literal["slots"]  # noqa: Y015
+    _WhichOneofArgType__slots: _TypeAlias = _typing.Literal["_slots", b"_slots"]  # noqa: Y015
+    _WhichOneofReturnType__version: _TypeAlias = _typing.Literal["version"]  # noqa: Y015
+    _WhichOneofArgType__version: _TypeAlias = _typing.Literal["_version", b"_version"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__memory_bytes) -> _WhichOneofReturnType__memory_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__slots) -> _WhichOneofReturnType__slots | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__version) -> _WhichOneofReturnType__version | None: ...
 
 Global___Worker: _TypeAlias = Worker  # noqa: Y015
 

@@ -232,7 +232,10 @@ async def test_a_change_of_everything_is_refused(browse: Browse, session: Sessio
 async def test_a_change_that_is_none_does_not_go_on(browse: Browse, do: str) -> None:
     client = await browse()
 
-    assert (await client.get("tasks-going", params={"do": do})).status_code == 404
+    page = looked((await client.get("tasks-going", params={"do": do})).text)
+
+    assert page.find("h1")[0].text == "Nothing is under way"
+    assert not page.find("form", **{"data-go-on": ""})
 
 
 @pytest.mark.parametrize("ids", ["x", "1;2", "", "-1"])

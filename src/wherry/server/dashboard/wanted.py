@@ -63,9 +63,10 @@ class Wanted:
         """Return what the address, or the form, of a visit says."""
         said: dict[str, tuple[str, ...]] = {}
         for name in _NAMES:
-            texts = tuple(dict.fromkeys(text.strip() for text in visit.lists.get(name, ())))
-            if any(texts):
-                said[name] = tuple(filter(None, texts))
+            # A name may end with a space: nothing is taken from it.
+            texts = tuple(dict.fromkeys(text for text in visit.lists.get(name, ()) if text.strip()))
+            if texts:
+                said[name] = texts
         any_text = visit.query.get("q", "").strip()
         if any_text:
             said |= {name: (text,) for name, text in _guessed(any_text).items()}
@@ -151,7 +152,7 @@ def payload_text(text: str) -> str:
 def moment(name: str, text: str) -> datetime:
     """Return the moment that a text says, in UTC unless it says a zone. Raises InvalidOption."""
     try:
-        at = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text.strip())
     except ValueError:
         raise InvalidOption(
             name, text, "say a moment such as 2026-11-30 or 2026-11-30T14:30 (UTC)"

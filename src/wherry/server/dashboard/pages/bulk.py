@@ -300,7 +300,7 @@ async def show_going(visit: Visit) -> Shown:
     """Show how far a change of many tasks is, with the form that goes on."""
     bulk = next((each for each in BULKS if each.path == visit.query.get("do")), None)
     if bulk is None or Right.ADMIN not in visit.caller.rights:
-        return Shown("going.html", "Nothing is under way", {"bulk": None}, 404)
+        return Shown("going.html", "Nothing is under way", {"bulk": None})
     wanted = _wanted(visit)
     done, left, total = (_number(visit, name) for name in ("done", "left", "total"))
     names = [field.name for field in bulk.fields] + ["reason", "total", "done", "left", "after"]

@@ -13,7 +13,7 @@ PAGES: dict[str, str] = {
     "workers": "workers",
     "tasks": "tasks?queue=payments",
     "task": "task?id={id}",
-    "tasks-going": "tasks-going?do=tasks-cancel&queue=nobody&created_before=2020-01-01&total=9",
+    "tasks-going": "tasks-going?do=tasks-cancel&queue=mail&total=900&done=500&after=1&stopped=1",
     "audit": "audit",
     "database": "database",
 }

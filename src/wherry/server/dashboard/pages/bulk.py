@@ -315,6 +315,8 @@ async def show_going(visit: Visit) -> Shown:
         "is_known": total > 0,
         "facts": _facts(wanted, [state for state in wanted.states if state in bulk.states]),
         "back": visit.link("tasks", **wanted.address),
+        "is_stopped": visit.query.get("stopped") == "1",
+        "stop": visit.link("tasks-going", **{**visit.lists, "stopped": "1"}),
     }
     return Shown("going.html", f"{number(done)} {bulk.past} so far", values)
 

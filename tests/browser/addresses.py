@@ -14,6 +14,7 @@ PAGES: dict[str, str] = {
     "tasks": "tasks?queue=payments",
     "task": "task?id={id}",
     "tasks-going": "tasks-going?do=tasks-cancel&queue=mail&total=900&done=500&after=1&stopped=1",
+    "dead": "dead",
     "audit": "audit",
     "database": "database",
 }

@@ -11,6 +11,7 @@ import pytest
 from tests.pg.support import Session
 from tests.server.dashboard.conftest import Browse, send
 from tests.server.dashboard.looked import Element, looked
+from wherry.server.dashboard.bulks import BULKS
 from wherry.server.dashboard.pages import bulk
 
 
@@ -26,8 +27,11 @@ async def submit(
 ) -> httpx.Response:
     [form] = [each for each in page.find("form") if each.attributes.get("action") == to]
     data: dict[str, Any] = {}
-    for each in form.find("input", type="hidden"):
-        data.setdefault(each.attributes["name"], []).append(each.attributes["value"])
+    for each in form.find("input"):
+        data.setdefault(each.attributes["name"], []).append(each.attributes.get("value", ""))
+    for each in form.find("select"):
+        [chosen] = each.find("option", selected="")
+        data[each.attributes["name"]] = chosen.attributes["value"]
     return await client.post(to, data=data | fields, headers={"sec-fetch-site": "same-origin"})
 
 
@@ -200,7 +204,7 @@ async def test_a_time_that_is_none_is_refused(browse: Browse, session: Session, 
     assert session.value("select state from wherry.live") == "ready"
 
 
-@pytest.mark.parametrize("path", [each.path for each in bulk.BULKS])
+@pytest.mark.parametrize("path", [each.path for each in BULKS])
 async def test_who_may_change_some_queues_changes_no_others(
     browse: Browse, session: Session, path: str
 ) -> None:

@@ -27,6 +27,7 @@ TEXTS: Final = {
     "key": "Key",
     "worker": "Worker",
     "error": "Error has",
+    "fingerprint": "Cause",
 }
 MOMENTS: Final = {
     "created_after": "Enqueued since",

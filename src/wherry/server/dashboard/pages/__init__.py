@@ -9,6 +9,7 @@ from wherry.server.dashboard.pages import (
     audit,
     bulk,
     database,
+    dead,
     overview,
     queues,
     task,
@@ -32,6 +33,7 @@ PLACES: Final = (
     Place("", "Overview", "overview", "o"),
     Place("queues", "Queues", "queues", "q"),
     Place("tasks", "Tasks", "tasks", "t"),
+    Place("dead", "Dead", "dead", "d"),
     Place("workers", "Workers", "workers", "w"),
     Place("audit", "Audit", "audit", "a"),
     Place("database", "Database", "database", "b"),
@@ -43,6 +45,7 @@ PAGES: Final = (
     *tasks.PAGES,
     *task.PAGES,
     *bulk.PAGES,
+    *dead.PAGES,
     *audit.PAGES,
     *database.PAGES,
 )

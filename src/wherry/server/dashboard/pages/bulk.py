@@ -9,21 +9,20 @@ changed: the search gets the moment of the question as its end.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any, Final
 
-from wherry.domain.durations import length_of
-from wherry.domain.state import FINAL, State
+from wherry.domain.state import State
 from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
 from wherry.errors import InvalidOption, TimedOut
 from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
+from wherry.server.dashboard.bulks import BULKS, Bulk
 from wherry.server.dashboard.pages.task_actions import REASON, reason_of
 from wherry.server.dashboard.task_words import STATES, task_id
-from wherry.server.dashboard.wanted import MOMENTS, TEXTS, Wanted, moment
+from wherry.server.dashboard.wanted import MOMENTS, TEXTS, Wanted
 from wherry.server.dashboard.words import number, plural
 from wherry.server.service.values import Changed
 
@@ -32,151 +31,12 @@ _STEP_SECONDS: Final = 1.0
 _PAGE_TASKS: Final = 500
 _MOST_COUNTED: Final = 100_000
 _COUNT_WITHIN: Final = timedelta(seconds=3)
-_LIVE: Final = frozenset(State) - FINAL
-_QUEUED: Final = frozenset({State.QUEUED})
+_UNTIL: Final = "UTC. What comes later is left alone."
 _GOOD: Final = frozenset(
     {
         *(Canceled.CANCELED, Canceled.REQUESTED, RequeueAnswer.QUEUED, Purged.PURGED),
         Replanned.CHANGED,
     }
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bulk:
-    """Something that can be done to many tasks.
-
-    `states` are those that it is about; `call` does it to one page, or to the tasks that are named.
-    """
-
-    path: str
-    word: str
-    past: str
-    drawing: str
-    states: frozenset[State]
-    text: str
-    call: Callable[..., Awaitable[Changed]]
-    danger: bool = False
-    fields: tuple[Field, ...] = ()
-
-    def fits(self, states: Sequence[State]) -> bool:
-        """Whether it is about any of these."""
-        return not self.states.isdisjoint(states)
-
-
-async def _cancel(visit: Visit, **which: Any) -> Changed:
-    return await visit.service.cancel_tasks(visit.caller, reason=reason_of(visit), **which)
-
-
-async def _requeue(visit: Visit, **which: Any) -> Changed:
-    return await visit.service.requeue_tasks(
-        visit.caller,
-        reason=reason_of(visit),
-        without_key=visit.form.get("without_key") == "yes",
-        **which,
-    )
-
-
-async def _purge(visit: Visit, **which: Any) -> Changed:
-    return await visit.service.purge_tasks(visit.caller, reason=reason_of(visit), **which)
-
-
-async def _reprioritize(visit: Visit, **which: Any) -> Changed:
-    given = visit.form.get("priority", "").strip()
-    try:
-        priority = int(given)
-    except ValueError:
-        raise InvalidOption("priority", given, "say a number from -100 to 100") from None
-    return await visit.service.reprioritize_tasks(
-        visit.caller, priority=priority, reason=reason_of(visit), **which
-    )
-
-
-async def _reschedule(visit: Visit, **which: Any) -> Changed:
-    given = visit.form.get("when", "").strip()
-    try:
-        delay = length_of(given)
-    except OverflowError:
-        raise InvalidOption("when", given, "that is longer than can be counted") from None
-    run_after = moment("when", given) if delay is None else None
-    return await visit.service.reschedule_tasks(
-        visit.caller, run_after=run_after, delay=delay, reason=reason_of(visit), **which
-    )
-
-
-BULKS: Final = (
-    Bulk(
-        path="tasks-reprioritize",
-        word="Reprioritize",
-        past="given another priority",
-        drawing="up",
-        states=_QUEUED,
-        text="They stand behind those that have the priority already; what runs is left alone.",
-        call=_reprioritize,
-        fields=(
-            Field(
-                "priority",
-                "Priority",
-                value="0",
-                hint="From -100 to 100: the highest is leased first.",
-            ),
-        ),
-    ),
-    Bulk(
-        path="tasks-reschedule",
-        word="Reschedule",
-        past="rescheduled",
-        drawing="clock",
-        states=_QUEUED,
-        text="They run at another time; what runs already is left alone.",
-        call=_reschedule,
-        fields=(
-            Field(
-                "when",
-                "When",
-                value="0s",
-                hint="0s is now; 15m, 2h or 1d is so long from now; or a moment, in UTC:"
-                " 2026-12-01T08:00.",
-            ),
-        ),
-    ),
-    Bulk(
-        path="tasks-cancel",
-        word="Cancel",
-        past="canceled",
-        drawing="close",
-        states=_LIVE,
-        text="What is queued does not run. The workers of what runs are told to stop it.",
-        call=_cancel,
-        danger=True,
-    ),
-    Bulk(
-        path="tasks-requeue",
-        word="Requeue",
-        past="put back",
-        drawing="again",
-        states=FINAL,
-        text="They go back into their queues, due at once and with all their attempts anew.",
-        call=_requeue,
-        fields=(
-            Field(
-                "without_key",
-                "Keys",
-                value="no",
-                choices=(("no", "Leave out whose key is taken"), ("yes", "Go on without keys")),
-            ),
-        ),
-    ),
-    Bulk(
-        path="tasks-purge",
-        word="Purge",
-        past="purged",
-        drawing="trash",
-        states=FINAL,
-        text="They are deleted with all that is known of them. Nothing brings them back.",
-        call=_purge,
-        danger=True,
-    ),
 )
 
 
@@ -197,14 +57,13 @@ async def _ask(visit: Visit, bulk: Bulk) -> Question:
         return _question(visit, bulk, what, facts=facts, kept=kept, back=_back(visit, ids))
     wanted = _wanted(visit)
     states = [state for state in wanted.states if state in bulk.states]
-    asked_at = datetime.now(UTC)
+    asked_at = datetime.now(UTC) + timedelta(milliseconds=1)
     said: dict[str, Any] = dict(wanted.address)
     said["state"] = [str(state) for state in states]
-    if "created_before" not in said:
-        # What comes later was not meant.
-        said["created_before"] = [asked_at.isoformat()]
+    # What comes later was not meant.
+    until = said.pop(bulk.until, [asked_at.isoformat(timespec="milliseconds")])[-1]
     look: dict[str, Any] = dict(wanted.filter) | {"state": tuple(said["state"])}
-    look.setdefault("created_before", asked_at)
+    look.setdefault(bulk.until, asked_at)
     try:
         counted = await visit.service.count_tasks(
             visit.caller, most=_MOST_COUNTED, timeout=_COUNT_WITHIN, **look
@@ -222,6 +81,7 @@ async def _ask(visit: Visit, bulk: Bulk) -> Question:
         facts=_facts(wanted, states),
         kept=(*_pairs(said), ("total", str(total))),
         back=visit.link("tasks", **wanted.address),
+        until=Field(bulk.until, MOMENTS[bulk.until], value=until, hint=_UNTIL),
     )
 
 
@@ -237,6 +97,7 @@ def _question(
     facts: tuple[tuple[str, str], ...],
     kept: tuple[tuple[str, str], ...],
     back: str,
+    until: Field | None = None,
 ) -> Question:
     return Question(
         title=f"{bulk.word} {what}?",
@@ -246,7 +107,7 @@ def _question(
         leave="Leave them" if bulk.word == "Cancel" else "Cancel",
         danger=bulk.danger,
         facts=facts,
-        fields=(*bulk.fields, REASON),
+        fields=(*bulk.fields, *((until,) if until else ()), REASON),
         kept=kept,
     )
 
@@ -254,21 +115,15 @@ def _question(
 def _facts(wanted: Wanted, states: Sequence[State]) -> tuple[tuple[str, str], ...]:
     labels = {"id": "Number", **TEXTS, "payload": "Payload has", **MOMENTS}
     said = [(labels[name], texts[-1]) for name, texts in wanted.said.items() if name != "state"]
-    words = ", ".join(STATES[state][1] for state in states)
-    return (
-        (*said, ("State", words), ("Queues", "all"))
-        if "queue" not in wanted.said
-        else (
-            *said,
-            ("State", words),
-        )
-    )
+    if "queue" not in wanted.said:
+        said.append(("Queues", "all"))
+    return (*said, ("State", ", ".join(STATES[state][1] for state in states)))
 
 
 async def _act(visit: Visit, bulk: Bulk) -> Went:
     ids = _chosen(visit)
     if ids:
-        changed = await bulk.call(visit, ids=ids)
+        changed = await bulk.call(visit, 0, ids=ids)
         done = _done(changed)
         return Went(_back(visit, ids), _said(bulk, done, len(ids) - done), is_good=done > 0)
     wanted = _wanted(visit)
@@ -276,7 +131,7 @@ async def _act(visit: Visit, bulk: Bulk) -> Went:
     after = _number(visit, "after") or None
     until = monotonic() + _STEP_SECONDS
     while True:
-        changed = await bulk.call(visit, filter=wanted.filter, limit=_PAGE_TASKS, after=after)
+        changed = await bulk.call(visit, done, filter=wanted.filter, limit=_PAGE_TASKS, after=after)
         good = _done(changed)
         done, left, after = done + good, left + len(changed.answers) - good, changed.after
         if after is None:

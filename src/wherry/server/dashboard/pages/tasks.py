@@ -14,7 +14,7 @@ from wherry.domain.task import Task
 from wherry.errors import TimedOut
 from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Page, Shown, Visit
-from wherry.server.dashboard.pages.bulk import BULKS
+from wherry.server.dashboard.bulks import BULKS
 from wherry.server.dashboard.task_words import STATES
 from wherry.server.dashboard.wanted import MOMENTS, TEXTS, Wanted
 from wherry.server.dashboard.words import number

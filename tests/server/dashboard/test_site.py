@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 
+import httpx
 import pytest
 
 import wherry
 from tests.server.dashboard.conftest import Browse, send
+from wherry.server.auth import Authenticator, Polls
 from wherry.server.dashboard.pages import ACTIONS, PAGES
 from wherry.server.dashboard.session import FORM_COOKIE, TOKEN_COOKIE
+from wherry.server.http import HttpDoor, HttpSettings
+from wherry.server.service import Service
 
 PATHS = [page.path for page in PAGES]
 WAYS = [action.path for action in ACTIONS]
@@ -265,6 +269,23 @@ async def test_a_name_in_an_address_may_be_any(browse: Browse) -> None:
     found = await client.get("queues", params={"page": "1", "self": "2", "q": "\0", "range": "x"})
 
     assert found.status_code == 200
+
+
+async def test_a_door_without_a_dashboard_has_none(app: wherry.App, service: Service) -> None:
+    authenticator = Authenticator(app, required=False)
+    door = HttpDoor(
+        service, authenticator, Polls(), HttpSettings(address="127.0.0.1:0", is_open=True)
+    )
+    await door.start()
+
+    async with httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{door.port}", trust_env=False
+    ) as client:
+        found = [(await client.get(path)).status_code for path in ("/", "/dashboard/")]
+    await door.stop(0.5)
+    await authenticator.aclose()
+
+    assert found == [404, 404]
 
 
 async def test_the_theme_that_was_chosen_stays(browse: Browse) -> None:

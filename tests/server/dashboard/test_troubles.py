@@ -1,0 +1,132 @@
+"""What is wrong is said, the worst first, once for each queue; what is well is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from wherry.doctor.finding import Diagnosis, Finding, Verdict
+from wherry.domain.flow import Histogram, Line, LinePoint, Lines
+from wherry.domain.task import QueueDepth
+from wherry.domain.worker import Directive, WorkerSeen
+from wherry.server.dashboard.problems import Trouble, troubles
+from wherry.server.dashboard.rounds import Round
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+MAIL = QueueDepth("mail", 10, 0, 0, 2, 3.0)
+WORKER = WorkerSeen(
+    *("00000000-0000-0000-0000-000000000001", "w-1", "h", 1, None, None, NOW, NOW, True),
+    Directive.NONE,
+)
+
+
+def found(
+    *queues: QueueDepth,
+    workers: tuple[WorkerSeen, ...] = (WORKER,),
+    lines: dict[str, Line] | None = None,
+    findings: tuple[Finding, ...] | None = None,
+) -> list[Trouble]:
+    round = None
+    if findings is not None:
+        diagnosis = Diagnosis(
+            server="s",
+            database="d",
+            role="r",
+            schema="wherry",
+            wherry_version="0",
+            findings=findings,
+        )
+        round = Round(diagnosis, NOW)
+    return troubles(
+        queues=queues,
+        workers=workers,
+        lines=Lines(lines or {}, 60),
+        round=round,
+        now=NOW,
+        pages=frozenset({"queue", "database", "dead"}),
+    )
+
+
+def line(came: int, went: int) -> Line:
+    points = tuple(LinePoint(NOW + timedelta(minutes=n), came, went, 0) for n in range(20))
+    return Line(points, Histogram(), Histogram())
+
+
+def test_where_all_is_well_nothing_is_said() -> None:
+    assert found(MAIL, lines={"mail": line(50, 50)}, findings=()) == []
+
+
+def test_a_queue_that_is_far_behind_comes_first() -> None:
+    late = replace(MAIL, queue="late", oldest_due_seconds=400.0)
+    lost = replace(MAIL, queue="lost", oldest_due_seconds=4000.0)
+
+    said = found(late, MAIL, lost)
+
+    assert [(trouble.kind, trouble.name) for trouble in said] == [
+        ("bad", "lost is behind"),
+        ("warn", "late is behind"),
+    ]
+    assert said[0].asked == (("name", "lost"),)
+
+
+def test_a_queue_that_is_behind_and_grows_is_one_trouble() -> None:
+    late = replace(MAIL, ready=900, oldest_due_seconds=400.0)
+
+    [trouble] = found(late, lines={"mail": line(60, 20)})
+
+    assert trouble.name == "mail is behind, and growing"
+    assert "1/s came and 20/min ended" in trouble.seen
+
+
+def test_a_queue_that_grows_is_told_before_it_is_late() -> None:
+    [trouble] = found(replace(MAIL, ready=900), lines={"mail": line(60, 20)})
+
+    assert (trouble.kind, trouble.name) == ("warn", "mail is growing")
+
+
+def test_a_paused_queue_is_not_called_late() -> None:
+    paused = replace(
+        MAIL,
+        oldest_due_seconds=9000.0,
+        paused_at=NOW - timedelta(hours=1),
+        paused_by="ada",
+        pause_reason="a flood",
+    )
+
+    [trouble] = found(paused)
+
+    assert trouble.name == "mail is paused"
+    assert "since 1h by ada: a flood" in trouble.seen
+
+
+def test_ready_tasks_without_a_worker_are_a_problem() -> None:
+    [trouble] = found(MAIL, workers=())
+
+    assert (trouble.kind, trouble.page) == ("bad", "workers")
+
+
+def test_a_worker_that_fell_silent_is_named() -> None:
+    gone = replace(WORKER, name="w-2", alive=False)
+
+    [trouble] = found(MAIL, workers=(WORKER, gone))
+
+    assert trouble.kind == "warn"
+    assert "w-2" in trouble.seen
+
+
+def test_what_the_doctor_found_is_said_but_not_twice() -> None:
+    findings = (
+        Finding("due tasks", Verdict.PROBLEM, "judged from fresher numbers"),
+        Finding("dead tasks", Verdict.WARNING, "12 tasks ended badly", "see why"),
+        Finding("snapshots", Verdict.PROBLEM, "pid 7 holds one"),
+        Finding("locks", Verdict.UNKNOWN, "may not look"),
+        Finding("server", Verdict.OK, "fine"),
+    )
+
+    said = found(MAIL, findings=findings)
+
+    assert [(trouble.name, trouble.page) for trouble in said] == [
+        ("Snapshots", "database"),
+        ("Dead tasks", "dead"),
+    ]
+    assert said[1].seen == "12 tasks ended badly."

@@ -45,6 +45,14 @@ def test_the_indexes_that_migrations_make_are_those_of_a_fresh_database(patient:
     assert {"live_pkey", "live_ready", "migration_is_applied_once"} <= there
 
 
+def test_large_payloads_that_are_written_twice_are_told(look: Look, session: Session) -> None:
+    assert look("payloads").verdict is OK
+
+    session.rows("update wherry.settings set payloads_apart = false")
+
+    assert look("payloads").verdict is WARNING
+
+
 def test_a_missing_index_is_a_problem(look: Look, session: Session) -> None:
     session.connection.execute("drop index wherry.live_ready")
 

@@ -62,7 +62,8 @@ FOREIGN_TO_WORKERS = {name for name in NAMES if name.startswith("tokens/")} | {"
 # Who judges tokens makes none.
 FOREIGN_TO_SERVERS = {"tokens/create_token", "tokens/revoke_token"}
 WRITES = re.compile(
-    r"\b(insert|update|delete|nextval|make_days|drop_past_days|settle_resent|catch_up_ids|prune_audit|recount)\b"
+    r"\b(insert|update|delete|nextval|make_days|drop_past_days|settle_resent|put_apart|catch_up_ids"
+    r"|prune_audit|recount)\b"
 )
 
 
@@ -300,6 +301,7 @@ def test_no_role_can_do_more_than_its_kind(cast: Cast) -> None:
         "enqueue",
         "check_task",
         "settle_resent",
+        "put_apart",
         "catch_up_ids",
     }
     assert functions["worker"] == functions["server"] == functions["owner"]

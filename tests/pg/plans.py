@@ -34,25 +34,29 @@ PLANNED: tuple[Planned, ...] = ("generic", "custom", "caller's")
 
 MANY = 10_000
 # The tables of which none may be read from end to end, and the first letters of their indexes.
-LARGE = ("live", "finished", "lease", "key", "attempt")
+LARGE = ("live", "finished", "payload", "lease", "key", "attempt")
 # The index that each partition has a copy of, whatever the copy is called.
 _OF_A_DAY = re.compile(r"finished_(?:default|\d{8})_(\w+)")
 _INDEX_OF_DEAD = {"finished_id_idx": "finished_dead"}
 
+# Every third one stands apart.
+PAYLOAD = "case when ({}) % 3 <> 0 then '{{}}'::json end"
+
 LOAD = f"""
 insert into wherry.live (id, position, created_at, run_after, max_attempts, priority, state, queue,
                          type, key, payload)
-select n, n, now(), now(), 20, n % 3 * 50 - 50, 'ready', 'q' || n % 10, 't', 'live-' || n, '{{}}'
+select n, n, now(), now(), 20, n % 3 * 50 - 50, 'ready', 'q' || n % 10, 't', 'live-' || n,
+       {PAYLOAD.format("n")}
   from generate_series(1, {MANY}) as n;
 insert into wherry.live (id, position, created_at, run_after, max_attempts, state, queue, type,
                          payload)
 select 200000 + n, n, now(), now() + interval '1 hour' + n * interval '1 second', 20, 'delayed',
-       'q1', 't', '{{}}'
+       'q1', 't', {PAYLOAD.format("200000 + n")}
   from generate_series(1, {MANY}) as n;
 insert into wherry.live (id, position, created_at, run_after, discard_at, max_attempts, state,
                          queue, type, payload)
 select 400000 + n, n, now(), now(), now() + n * interval '1 hour', 20, 'parked', 'q1',
-       'strange' || n % 100, '{{}}'
+       'strange' || n % 100, {PAYLOAD.format("400000 + n")}
   from generate_series(1, {MANY}) as n;
 insert into wherry.lease (lease_id, expires_at, queue, worker, task_ids)
 select md5('l' || l)::uuid, now() + interval '1 hour' + l * interval '1 second', 'q1', 'w',
@@ -60,15 +64,21 @@ select md5('l' || l)::uuid, now() + interval '1 hour' + l * interval '1 second',
   from generate_series(0, {MANY} / 10 - 1) as l;
 insert into wherry.live (id, position, created_at, run_after, leased_at, lease_id, token, attempts,
                          max_attempts, state, queue, type, payload)
-select id, id, now(), now(), now(), lease_id, 1, 1, 20, 'leased', 'q1', 't', '{{}}'
+select id, id, now(), now(), now(), lease_id, 1, 1, 20, 'leased', 'q1', 't', {PAYLOAD.format("id")}
   from wherry.lease, unnest(task_ids) as n (id);
 insert into wherry.finished (id, token, created_at, run_after, finished_at, keep_until, attempts,
                              max_attempts, priority, state, queue, type, key, payload)
 select 800000 + n, 1, now(), now(), now(), now() + (n % 40) * interval '1 day', 1, 20, 0,
-       case when n % 1000 = 0 then 'dead' else 'succeeded' end, 'q1', 't', 'done-' || n, '{{}}'
+       case when n % 1000 = 0 then 'dead' else 'succeeded' end, 'q1', 't', 'done-' || n,
+       {PAYLOAD.format("800000 + n")}
   from generate_series(1, {MANY}) as n;
 insert into wherry.attempt (task_id, queue, token, attempt, ended_at, outcome)
 select 800000 + n, 'q1', 1, 1, now(), 'failed' from generate_series(1, {MANY}) as n;
+insert into wherry.payload (task_id, queue, nth, piece)
+select id, queue, nth, case when nth = 0 then '{{'::bytea else '}}' end
+  from (select id, queue from wherry.live union all select id, queue from wherry.finished) as task
+ cross join generate_series(0, 1) as n (nth)
+ where id % 3 = 0;
 insert into wherry.key (queue, key, task_id, stamp, payload_hash)
 select queue, key, id, id, ''::bytea from wherry.live where key is not null
  union all

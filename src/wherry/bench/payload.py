@@ -19,7 +19,7 @@ from wherry.bench.place import Place
 from wherry.bench.sheet import Sheet
 
 SIZES = {"100 B": 100, "10 kB": 10_000, "200 kB": 200_000}
-PREDICTION = "10 kB: 2.3 bytes of WAL a byte of payload at most, 200 kB the same, 100 B about 15"
+PREDICTION = "10 kB: 1.2 bytes of WAL a byte of payload at most, 200 kB 1.1, 100 B about 15"
 BATCH_BYTES = 4_000_000
 CHART = Bars(
     (

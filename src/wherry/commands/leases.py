@@ -11,22 +11,19 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from time import monotonic
 from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
 from wherry import config
-from wherry.commands.base import Answer, Command, Row, Rows, Statement
+from wherry.commands.base import Answer, Command, Statement
+from wherry.commands.lease_rows import lease_rows
 from wherry.domain.front import Front
 from wherry.domain.lease import Fence, Lease, LeaseRef, Poller, Reported, dealt_out
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.errors import LeaseLost
 
 _O = TypeVar("_O", Completed, Failed, GivenBack)
-
-# Of the row of a lease.
-_priority, _position = itemgetter(3), itemgetter(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +60,8 @@ class LeaseTasks(Command[list[Lease]]):
                 **(self.front.params if self.front else {}),
             },
         )
-        return [Lease(deadline, self.queue, *row) for row in _in_order(rows)]
+        rows = yield from lease_rows(rows, self.queue)
+        return [Lease(deadline, self.queue, *row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ class LeaseForPollers(Command[list[list[Lease]]]):
         )
         seconds = {id_: p.lease_seconds for id_, p in zip(lease_ids, self.pollers, strict=True)}
         dealt: dict[str, list[Lease]] = {id_: [] for id_ in lease_ids}
-        for row in _in_order(rows):
+        for row in (yield from lease_rows(rows, self.queue)):
             lease = Lease(0.0, self.queue, *row)
             lease.deadline = now + seconds[lease.lease_id]
             dealt[lease.lease_id].append(lease)
@@ -309,11 +307,6 @@ class CompleteInTransaction(Command[None]):
         )
         if not rows:
             raise LeaseLost(lease.id, token=lease.token)
-
-
-def _in_order(rows: Rows) -> list[Row]:
-    """Return the rows of leases as they are to be run: by priority, highest first, and position."""
-    return sorted(sorted(rows, key=_position), key=_priority, reverse=True)
 
 
 def _batch(outcomes: Sequence[Completed], *, before: int) -> dict[str, Any]:

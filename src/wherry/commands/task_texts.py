@@ -6,14 +6,21 @@ A payload is JSON text already and goes in as it is; nothing here looks into it.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 from wherry.domain.options import TaskSpec
 
+# Payloads of more characters stand apart from their tasks, where settings.payloads_apart allows it.
+# PostgreSQL would put them out of line in any case, and copy them when the task ends.
+LARGE_PAYLOAD_CHARACTERS = 2_000
+
 # What the next task of a run has to have in common with the first: all but what stands last.
 common = itemgetter(slice(0, TaskSpec._fields.index("key_ttl_seconds")))
+
+_payload = itemgetter(TaskSpec._fields.index("payload"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,11 @@ class Look:
     stamp: int | None
     taken: bool
     id: int | None
+
+
+def any_large(specs: Iterable[TaskSpec]) -> bool:
+    """Whether any of these has a payload that is to stand apart."""
+    return max(map(len, map(_payload, specs)), default=0) > LARGE_PAYLOAD_CHARACTERS
 
 
 def flag_text(flag: bool) -> str:

@@ -3,7 +3,8 @@
 Everything about keys is decided in enqueue_tasks.sql, in one statement; only a key whose task has
 finished takes a second look, since reading the finished partitions would slow every other enqueue.
 Most tasks have no key: where none of a call has one, enqueue_without_keys.sql stores them for less,
-and enqueue_one.sql a single one. Those two are for tasks that nobody has sent before.
+and enqueue_one.sql a single one. Those two are for tasks that nobody has sent before, and whose
+payloads are not large.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from wherry.commands.base import Answer, Command, Statement
-from wherry.commands.task_texts import Look, common, flag_text, one_params, run_text, task_text
+from wherry.commands.task_texts import (
+    Look,
+    any_large,
+    common,
+    flag_text,
+    one_params,
+    run_text,
+    task_text,
+)
 from wherry.domain.options import TaskSpec
 from wherry.domain.task import (
     Attempt,
@@ -75,7 +84,8 @@ class EnqueueTasks(Command[list[Enqueued]]):
         return replace(self, resent=True)
 
     def answer(self) -> Answer[list[Enqueued]]:
-        if self.resent or any(spec.key is not None for spec in self.specs):
+        with_keys = any(spec.key is not None for spec in self.specs)
+        if self.resent or with_keys or any_large(self.specs):
             answers = yield from self._with_keys()
         elif len(self.specs) == 1:
             answers = yield from self._one()
@@ -109,6 +119,7 @@ class EnqueueTasks(Command[list[Enqueued]]):
 
     def _with_keys(self) -> Answer[list[Enqueued]]:
         ids = self.ids or (None,) * len(self.specs)
+        large = flag_text(any_large(self.specs))
         looks: dict[tuple[str, str], Look] = {}
         answers: list[Enqueued] = []
         for left in reversed(range(_KEY_ROUNDS)):
@@ -124,6 +135,7 @@ class EnqueueTasks(Command[list[Enqueued]]):
                     "notify": flag_text(self.notify),
                     "last": flag_text(left == 0),
                     "resent": flag_text(self.resent),
+                    "large": large,
                 },
                 only_text=True,
             )

@@ -139,6 +139,19 @@ def judge_past_days(rows: Rows) -> Judgment:
     return (problem if is_bad else warning)(seen, advice)
 
 
+def judge_payloads(rows: Rows) -> Judgment:
+    """Whether large payloads are written once."""
+    [[apart]] = rows
+    if apart:
+        return fine("large ones stand apart from their tasks, and are written once")
+    return warning(
+        "large ones stand with their tasks, and are written again when a task ends: this schema was"
+        " in use before Wherry could do otherwise",
+        "once no worker or server from before migration 0011 is left, set payloads_apart in"
+        " wherry.settings to true",
+    )
+
+
 def rights_of_a_worker() -> Iterator[tuple[str, str, str]]:
     """Yield kind, name and privilege of each right that a worker is granted."""
     for privileges, kind, things in _GRANT.findall(WORKER):
@@ -177,5 +190,6 @@ CHECKS: Final = (
     Check("ids", asked("read_ids", judge_ids)),
     Check("days", asked("read_days", judge_days)),
     Check("past days", asked("read_days", judge_past_days)),
+    Check("payloads", asked("read_payloads_apart", judge_payloads)),
     Check("rights", _look_at_rights),
 )

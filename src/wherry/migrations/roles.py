@@ -18,16 +18,16 @@ from wherry.domain.names import check_schema, quote_identifier, render_schema
 WORKER = """\
 grant select on wherry.migration, wherry.settings, wherry.tasks to {role};
 grant select, insert, update, delete
-   on wherry.live, wherry.finished, wherry.attempt, wherry.lease, wherry.key, wherry.worker,
-      wherry.waiting, wherry.paused, wherry.front, wherry.flow, wherry.pair, wherry.tally,
-      wherry.chore
+   on wherry.live, wherry.finished, wherry.payload, wherry.attempt, wherry.lease, wherry.key,
+      wherry.worker, wherry.waiting, wherry.paused, wherry.front, wherry.flow, wherry.pair,
+      wherry.tally, wherry.chore
    to {role};
 grant insert on wherry.audit to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
 grant execute
    on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.settle_resent,
-      wherry.catch_up_ids, wherry.make_days, wherry.drop_past_days, wherry.prune_audit,
-      wherry.recount
+      wherry.put_apart, wherry.catch_up_ids, wherry.make_days, wherry.drop_past_days,
+      wherry.prune_audit, wherry.recount, wherry.payload_bytes
    to {role};
 """
 
@@ -55,7 +55,7 @@ grant insert on wherry.flow to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
 grant execute
    on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.settle_resent,
-      wherry.catch_up_ids
+      wherry.put_apart, wherry.catch_up_ids
    to {role};
 """
 
@@ -63,7 +63,7 @@ grant execute
 READER = """\
 grant select
    on wherry.migration, wherry.settings, wherry.tasks, wherry.live, wherry.finished,
-      wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting,
+      wherry.payload, wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting,
       wherry.paused, wherry.front, wherry.flow, wherry.pair, wherry.tally, wherry.chore,
       wherry.audit
    to {role};

@@ -53,6 +53,8 @@ _LOST_CLASSES = frozenset({"08", "53", "57", "58", "XX"})
 # Data, constraints, limits: the values that were sent are at fault.
 _REFUSED_CLASSES = frozenset({"22", "23", "54"})
 _UNIQUE = errors.UniqueViolation.sqlstate
+# What a new task's id may already name.
+_OF_IDS = (("live", "live_pkey"), ("payload", "payload_pkey"))
 _NO_SCHEMA = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedFunction)
 
 
@@ -98,7 +100,7 @@ def is_taken_id(error: BaseException) -> bool:
     for found in (error, getattr(error, "orig", None), getattr(error.__cause__, "__cause__", None)):
         said = getattr(found, "diag", found)
         names = getattr(said, "table_name", None), getattr(said, "constraint_name", None)
-        if getattr(found, "sqlstate", None) == _UNIQUE and names == ("live", "live_pkey"):
+        if getattr(found, "sqlstate", None) == _UNIQUE and names in _OF_IDS:
             return True
     return False
 

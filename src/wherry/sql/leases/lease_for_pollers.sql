@@ -18,7 +18,8 @@ with ready as materialized (
                   live.position,
                   live.attempts + 1 >= live.max_attempts as is_last,
                   -- Only what is compressed, as small ones never are, has to be read for it.
-                  case when pg_column_compression(live.payload) is null then pg_column_size(live.payload)
+                  case when live.payload is null then wherry.payload_bytes(live.id, live.queue)
+                       when pg_column_compression(live.payload) is null then pg_column_size(live.payload)
                        else octet_length(live.payload::text)
                         end as size_bytes
              from wherry.live

@@ -1,6 +1,7 @@
 -- What is told of a lease.
 -- needs: an update of live
--- gives: a Lease, without its queue and its deadline
+-- gives: a Lease, without its queue and its deadline; payload_text is null where the payload stands apart
+--        (read_payloads.sql): to look for it here would cost each lease of small ones 4 us
 returning live.id, live.type, live.payload::text as payload_text, live.priority, live.position,
           live.attempts as attempt, live.max_attempts, live.token, live.lease_id::text as lease_id,
           -- Few ask for these, and a column costs its reader more than its text: so the moments are one, in

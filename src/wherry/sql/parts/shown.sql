@@ -3,7 +3,17 @@
 -- needs: `fitting` behind that select, which gives the columns of a Task in the order of their ids and of its limit,
 --        with payload, headers, retry and result as they are stored
 -- gives: the columns of a Task, and has_more: whether another one was found behind it
-select shown.id, shown.queue, shown.type, shown.payload::text as payload_text, shown.state, shown.priority,
+select shown.id, shown.queue, shown.type,
+       coalesce(
+           shown.payload::text,
+           (
+               select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
+                 from wherry.payload p
+                where p.task_id = shown.id
+                  and p.queue = shown.queue
+           )
+       ) as payload_text,
+       shown.state, shown.priority,
        shown.attempts, shown.max_attempts, shown.token, shown.run_after, shown.created_at, shown.started_at,
        shown.finished_at, shown.worker, shown.lease_expires_at, shown.key, shown.tags,
        shown.headers::text as headers_text, shown.retry::text as retry_text, shown.timeout_seconds,
@@ -15,7 +25,14 @@ select shown.id, shown.queue, shown.type, shown.payload::text as payload_text, s
               found.retry, found.timeout_seconds, found.result, found.reason, found.error, found.cancel_requested_at,
               coalesce(sum(
                   -- Only what is compressed, as small ones never are, has to be read for it.
-                  case when pg_column_compression(found.payload) is null then pg_column_size(found.payload)
+                  case when found.payload is null
+                       then (
+                           select sum(octet_length(p.piece))
+                             from wherry.payload p
+                            where p.task_id = found.id
+                              and p.queue = found.queue
+                       )
+                       when pg_column_compression(found.payload) is null then pg_column_size(found.payload)
                        else octet_length(found.payload::text)
                         end
                   + case when found.result is null then 0

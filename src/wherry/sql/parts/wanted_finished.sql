@@ -11,7 +11,16 @@
             and (:key::text is null or finished.key = :key::text)
             and (:worker::text is null or finished.worker = :worker::text)
             and (:error::text is null or position(lower(:error::text) in lower(finished.last_error)) > 0)
-            and (:payload::text is null or finished.payload::jsonb @> :payload::text::jsonb)
+            and (:payload::text is null
+                 or coalesce(
+                        finished.payload,
+                        (
+                            select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
+                              from wherry.payload p
+                             where p.task_id = finished.id
+                               and p.queue = finished.queue
+                        )::json
+                    )::jsonb @> :payload::text::jsonb)
             and finished.id >= :least::bigint
             and (:after::bigint is null or finished.id < :after::bigint)
             and (:older_than_seconds::double precision is null

@@ -10,7 +10,16 @@
             and (:tag::text is null or live.tags @> array[:tag::text])
             and (:key::text is null or live.key = :key::text)
             and (:error::text is null or position(lower(:error::text) in lower(live.last_error)) > 0)
-            and (:payload::text is null or live.payload::jsonb @> :payload::text::jsonb)
+            and (:payload::text is null
+                 or coalesce(
+                        live.payload,
+                        (
+                            select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
+                              from wherry.payload p
+                             where p.task_id = live.id
+                               and p.queue = live.queue
+                        )::json
+                    )::jsonb @> :payload::text::jsonb)
             and live.id >= :least::bigint
             and (:after::bigint is null or live.id < :after::bigint)
             and (:older_than_seconds::double precision is null

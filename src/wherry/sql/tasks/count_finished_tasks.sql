@@ -5,7 +5,7 @@
 --          id), after bigint (the last id of the page before), most integer
 -- returns: tasks
 -- locks:   none
--- index:   finished_pkey
+-- index:   finished_pkey, payload_pkey
 select count(*) as tasks
   from (
          select from wherry.finished

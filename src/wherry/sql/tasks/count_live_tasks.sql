@@ -5,7 +5,7 @@
 --          integer
 -- returns: tasks
 -- locks:   none
--- index:   live_pkey, lease_pkey
+-- index:   live_pkey, lease_pkey, payload_pkey
 select count(*) as tasks
   from (
          select from wherry.live

@@ -5,7 +5,7 @@
 -- stored by one statement, which takes the keys in one order.
 -- takes:   tasks text, a json array of (id, queue, type, payload, priority, delay_seconds, run_after,
 --          max_attempts, key, key_ttl_seconds, seen_stamp, seen_taken, retry, timeout_seconds,
---          ttl_seconds, tags, headers); token text (with which theirs begin); notify text, true or false; last text,
+--          ttl_seconds, tags, headers); large text, true or false (true: there are large payloads); token text (with which theirs begin); notify text, true or false; last text,
 --          true or false (true: no look will follow, a key that changes all the time is answered by whatever it names
 --          now); resent text, true or false (true: what has such an id already may be this very task)
 -- returns: answers (a json array in the order of the tasks, of [id, created, payload_matches (null
@@ -151,7 +151,10 @@ placed as (
            asked.tags,
            asked.headers,
            asked.retry,
-           asked.payload
+           case when :large::text = 'true' and length(asked.payload::text) > 2000
+                then wherry.put_apart(asked.id, asked.queue, asked.payload, false)
+                else asked.payload
+                 end
       from asked
      where not :resent::text::boolean
        and asked.ord in (select arriving.ord from arriving)
@@ -181,7 +184,10 @@ placed_again as (
            asked.tags,
            asked.headers,
            asked.retry,
-           asked.payload
+           case when :large::text = 'true' and length(asked.payload::text) > 2000
+                then wherry.put_apart(asked.id, asked.queue, asked.payload, true)
+                else asked.payload
+                 end
       from asked
      where :resent::text::boolean
        and asked.ord in (select arriving.ord from arriving)

@@ -6,7 +6,7 @@
 --          id), after bigint (the last id of the page before), limit_tasks integer
 -- returns: id
 -- locks:   none
--- index:   finished_pkey
+-- index:   finished_pkey, payload_pkey
 select finished.id
   from wherry.finished
           -- part: wanted_finished

@@ -6,7 +6,7 @@
 --          limit_tasks integer
 -- returns: id
 -- locks:   none
--- index:   live_pkey, lease_pkey
+-- index:   live_pkey, lease_pkey, payload_pkey
 select live.id
   from wherry.live
           -- part: wanted_live

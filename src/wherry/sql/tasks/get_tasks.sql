@@ -2,8 +2,17 @@
 -- takes:   ids bigint[]
 -- returns: a Task
 -- locks:   none
--- index:   live_pkey, lease_pkey, finished_pkey
-select live.id, live.queue, live.type, live.payload::text as payload_text,
+-- index:   live_pkey, lease_pkey, finished_pkey, payload_pkey
+select live.id, live.queue, live.type,
+       coalesce(
+           live.payload::text,
+           (
+               select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
+                 from wherry.payload p
+                where p.task_id = live.id
+                  and p.queue = live.queue
+           )
+       ) as payload_text,
        case when live.state = 'leased' then 'leased' else 'queued' end as state, live.priority, live.attempts,
        live.max_attempts, live.token, live.run_after, live.created_at, live.leased_at as started_at,
        null::timestamptz as finished_at, lease.worker, lease.expires_at as lease_expires_at, live.key,
@@ -20,8 +29,17 @@ select live.id, live.queue, live.type, live.payload::text as payload_text,
   ) as lease on true
  where live.id = any (:ids::bigint[])
  union all
-select finished.id, finished.queue, finished.type, finished.payload::text as payload_text, finished.state,
-       finished.priority, finished.attempts, finished.max_attempts, finished.token, finished.run_after,
+select finished.id, finished.queue, finished.type,
+       coalesce(
+           finished.payload::text,
+           (
+               select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
+                 from wherry.payload p
+                where p.task_id = finished.id
+                  and p.queue = finished.queue
+           )
+       ) as payload_text,
+       finished.state, finished.priority, finished.attempts, finished.max_attempts, finished.token, finished.run_after,
        finished.created_at, finished.leased_at as started_at, finished.finished_at, finished.worker,
        null::timestamptz as lease_expires_at, finished.key, finished.tags, finished.headers::text as headers_text,
        finished.retry::text as retry_text, finished.timeout_seconds, finished.result::text as result_text,

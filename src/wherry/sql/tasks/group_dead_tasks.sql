@@ -7,7 +7,7 @@
 -- returns: fingerprint, type, tasks, first_at, last_at, sample_id, sample_error, queues (an array, ten at most), capped
 --          (whether there may be older tasks that were not looked at)
 -- locks:   none
--- index:   finished_dead
+-- index:   finished_dead, payload_pkey
 with newest as materialized (
     select finished.id, finished.queue, finished.type, finished.finished_at,
            left(coalesce(finished.last_error, finished.reason, ''), 500) as error,

@@ -6,7 +6,7 @@
 --          payloads and results have as many)
 -- returns: a Task and has_more
 -- locks:   none
--- index:   finished_dead
+-- index:   finished_dead, payload_pkey
 -- part: shown
          select finished.id, finished.queue, finished.type, finished.payload, finished.state, finished.priority,
                 finished.attempts, finished.max_attempts, finished.token, finished.run_after, finished.created_at,

@@ -6,7 +6,7 @@
 --          returned once their payloads and results have as many)
 -- returns: a Task and has_more
 -- locks:   none
--- index:   finished_pkey
+-- index:   finished_pkey, payload_pkey
 -- part: shown
          select finished.id, finished.queue, finished.type, finished.payload, finished.state, finished.priority,
                 finished.attempts, finished.max_attempts, finished.token, finished.run_after, finished.created_at,

@@ -5,7 +5,7 @@
 --          limit_tasks, limit_bytes bigint (no more are returned once their payloads and results have as many)
 -- returns: a Task and has_more
 -- locks:   none
--- index:   live_pkey, lease_pkey
+-- index:   live_pkey, lease_pkey, payload_pkey
 -- part: shown
          select live.id, live.queue, live.type, live.payload,
                 case when live.state = 'leased' then 'leased' else 'queued' end as state, live.priority, live.attempts,

@@ -2,9 +2,9 @@
 -- takes:   ids bigint[]
 -- returns: id
 -- locks:   the finished rows, skip locked; then the keys, in their order as every enqueue takes them
--- index:   finished_pkey, attempt_pkey, key_pkey
+-- index:   finished_pkey, payload_pkey, attempt_pkey, key_pkey
 with picked as materialized (
-    select finished.id, finished.queue, finished.key, finished.keep_until
+    select finished.id, finished.queue, finished.key, finished.keep_until, finished.payload is null as is_apart
       from wherry.finished
      where finished.id = any (:ids::bigint[])
        for update skip locked
@@ -23,6 +23,14 @@ counted as (
     select wherry.now(), count(*), 'left_' || gone.state, gone.queue, gone.type
       from gone
      group by gone.state, gone.queue, gone.type
+),
+emptied as (
+    delete from wherry.payload
+     using picked
+     where payload.task_id = any (:ids::bigint[])
+       and payload.task_id = picked.id
+       and payload.queue = picked.queue
+       and picked.is_apart
 ),
 forgotten as (
     delete from wherry.attempt

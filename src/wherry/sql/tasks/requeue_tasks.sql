@@ -5,10 +5,18 @@
 --          double precision (how much longer each of the next does, the oldest first)
 -- returns: id, answer (queued, key_taken), taken_by, key, woken
 -- locks:   the finished rows, skip locked; the keys in their order
--- index:   finished_pkey, key_pkey, live_pkey
+-- index:   finished_pkey, key_pkey, live_pkey, payload_pkey
 with picked as materialized (
-    select finished.id, finished.queue, finished.key, finished.type, finished.payload,
-           finished.keep_until
+    select finished.id, finished.queue, finished.key, finished.type, finished.keep_until,
+           coalesce(
+               finished.payload,
+               (
+                   select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
+                     from wherry.payload p
+                    where p.task_id = finished.id
+                      and p.queue = finished.queue
+               )::json
+           ) as payload
       from wherry.finished
      where finished.id = any (:ids::bigint[])
      order by finished.queue, finished.key, finished.id

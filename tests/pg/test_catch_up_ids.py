@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import wherry
 from tests.pg.support import Session
 from wherry.commands.maintenance import CatchUpIds
 
@@ -37,3 +38,14 @@ def test_ids_go_on_past_the_last_that_has_ended(session: Session) -> None:
 
     assert moved is not None
     assert moved > ended
+
+
+def test_maintenance_moves_ids_on_before_anybody_meets_one(
+    app: wherry.App, session: Session
+) -> None:
+    ids = [session.enqueue() for _ in range(20)]
+    session.rows("select setval('wherry.task_id', 1, false)")
+
+    app.reap()
+
+    assert session.value("select id from wherry.enqueue('default', 't')") > max(ids)

@@ -46,7 +46,9 @@ def _until_work(calm: Calm, since: float) -> float:
 def _leased_by(calm: Calm, worker: str) -> list[int]:
     with calm.node.connect() as connection:
         rows = connection.execute(
-            "select id from wherry.tasks where lease_owner = %s", (worker,)
+            "select id from wherry.tasks"
+            " where lease_owner = %s and lease_expires_at > now() + interval '1 second'",
+            (worker,),
         ).fetchall()
     return [int(id_) for (id_,) in rows]
 
@@ -64,7 +66,7 @@ def _worker(calm: Calm, number: signal.Signals) -> float:
         held = _leased_by(calm, victim.name)
         if not held:
             process.send_signal(signal.SIGCONT)
-            time.sleep(0.01)
+            calm.wait_for_tasks(500)
     victim.killed = True
     # When it is hit it has been still already.
     since = time.monotonic() - ON_ITS_WAY_SECONDS
@@ -153,7 +155,12 @@ def _half_open(calm: Calm) -> float:
     calm.wire.abandon()
     # Others enqueue as before.
     calm.feed(500)
-    return _until_work(calm, since)
+    took = _until_work(calm, since)
+    for actor in calm.cast.of("pourer"):
+        # It would wait for its answer for longer; see the next.
+        calm.cast.kill(actor)
+        calm.cast.wait("pourer", seconds=LEAVE_SECONDS)
+    return took
 
 
 def _half_open_to_an_app(calm: Calm) -> float:

@@ -22,7 +22,7 @@ from wherry.migrations import migrate
 from wherry.testing.postgres import fast_folder
 
 LEAVE_SECONDS = 60.0
-DISK_BYTES = 600 * 1024 * 1024
+DISK_BYTES = 1200 * 1024 * 1024
 SMALL_WAL = ("max_wal_size=96MB", "wal_keep_size=0")
 _FEED: LiteralString = """
 select stored.id, names.name

@@ -21,6 +21,8 @@ from tests.nemesis.tasks import LEASE_SECONDS
 from tests.nemesis.wire import Wire
 
 ROUND_SECONDS = 20.0
+# Of a bulk, which is to get ahead between them.
+BULK_ROUND_SECONDS = 50.0
 # How often each happens in a round. The embedded server is given up when it dies six times a
 # minute, of which a restart is one; a shot backend is mended by the server itself.
 EACH_ROUND = {
@@ -67,7 +69,7 @@ def plan(rng: random.Random, *, seconds: float, bulk: bool = False) -> list[Faul
     """Return the faults of a run that lasts so long, in order."""
     faults: list[Fault] = []
     each_round = EACH_ROUND | (EACH_ROUND_OF_BULK if bulk else {})
-    rounds = max(1, round(seconds / ROUND_SECONDS))
+    rounds = max(1, round(seconds / (BULK_ROUND_SECONDS if bulk else ROUND_SECONDS)))
     length = seconds / rounds
     for number in range(rounds):
         kinds = [kind for kind, times in each_round.items() for _ in range(times)]

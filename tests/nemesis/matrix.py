@@ -46,9 +46,7 @@ def _until_work(calm: Calm, since: float) -> float:
 def _leased_by(calm: Calm, worker: str) -> list[int]:
     with calm.node.connect() as connection:
         rows = connection.execute(
-            "select id from wherry.tasks"
-            " where lease_owner = %s and lease_expires_at > now() + interval '1 second'",
-            (worker,),
+            "select id from wherry.tasks where state = 'leased' and lease_owner = %s", (worker,)
         ).fetchall()
     return [int(id_) for (id_,) in rows]
 
@@ -250,8 +248,8 @@ CRASHES = (
     ),
     Crash(
         "the same, as an App sees it in the middle of a call",
-        "the call is sent again when its answer is later than any statement may take",
-        "the loss, until the call is answered",
+        "the call raises `Unavailable` when its answer is later than any statement may take",
+        "the loss, until the next call is answered",
         _half_open_to_an_app,
     ),
 )

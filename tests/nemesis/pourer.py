@@ -14,8 +14,8 @@ from tests.nemesis import history, tally
 from tests.nemesis.bulk import QUEUE, app, drop
 from tests.nemesis.player import is_ending, leaving, play
 
-BATCH = 250
-MOST_WAITING = 4000
+BATCH = 500
+MOST_WAITING = 6000
 
 
 def pour(_luck: random.Random) -> None:

@@ -12,7 +12,7 @@ from wherry.domain.failure import Failure
 def die(session: Session, n: int, error: str, *, type: str = "send", queue: str = "mail") -> None:
     for k in range(n):
         session.enqueue(type, {}, queue=queue, max_attempts=1)
-        failure = Failure("MailError", f"{error} {k}", None)
+        failure = Failure("MailError", f"{error} {k}", "a traceback")
         session.fail(session.lease_one(queue=queue), failure=failure)
 
 

@@ -27,6 +27,7 @@ ACTIONS: dict[str, str] = {
     "go-on": "go-on?worker=bulk-1",
     "task-cancel": "task-cancel?id={id}",
     "task-requeue": "task-requeue?id={id}",
+    "task-clone": "task-clone?id={id}",
     "tasks-cancel": "tasks-cancel?queue=mail",
     "tasks-requeue": "tasks-requeue?queue=payments",
     "tasks-reprioritize": "tasks-reprioritize?queue=mail",

@@ -19,6 +19,7 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeVar, cast
 
 from wherry.commands.base import Answer, Command, Statement
+from wherry.commands.cloning import CloneTask
 from wherry.commands.queues import PauseQueue, ResumeQueue
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
@@ -121,6 +122,14 @@ _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
             )
         ),
         _replanned,
+    ),
+    CloneTask: _Change(
+        lambda command: {
+            "ids": [command.source],
+            "stored": command.task.ids[0],
+            "queue": command.task.specs[0].queue,
+        },
+        lambda _id: 1,
     ),
     PurgeTasks: _Change(_ids, lambda answers: sum(a is Purged.PURGED for a in answers)),
     PauseQueue: _Change(lambda command: {"queue": command.queue}, int),

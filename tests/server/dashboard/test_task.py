@@ -216,6 +216,93 @@ async def test_a_task_whose_key_is_taken_goes_on_without_it(
     assert session.value("select key from wherry.live where id = %s", id) is None
 
 
+def hidden_again(page: Element) -> str:
+    [area] = page.at("question").find("textarea")
+    return area.text.removeprefix("\n")
+
+
+async def test_a_task_is_stored_anew_with_another_payload(
+    browse: Browse, session: Session, service: Service
+) -> None:
+    service.settings = replace(service.settings, redact=("payload.pin",))
+    options = {"priority": 7, "tags": ["blue"], "headers": {"h": "v"}, "key": "k"}
+    id = session.enqueue("send", {"to": "nobody", "pin": "the secret"}, max_attempts=1, **options)
+    session.fail(session.lease_one())
+    client = await browse()
+
+    question = looked((await client.get("task-clone", params={"id": id})).text)
+    shown = hidden_again(question)
+    edited = shown.replace("nobody", "ada").replace("\n", "\r\n")
+    went = await send(
+        client, f"task-clone?id={id}", id=str(id), payload=edited, queue="other", reason="typo"
+    )
+
+    made = int(went.headers["location"].partition("=")[2])
+    task = session.task(made)
+    assert "the secret" not in question.text
+    assert task.payload == {"to": "ada", "pin": "the secret"}
+    assert (task.queue, task.type, task.priority, task.tags) == ("other", "send", 7, ("blue",))
+    assert (task.headers, task.max_attempts, task.key) == ({"h": "v"}, 1, None)
+    assert session.task(id).state == "dead"
+    assert session.rows("select action, target, count, reason from wherry.audit") == [
+        ("clone_task", {"ids": [id], "stored": made, "queue": "other"}, 1, "typo")
+    ]
+
+
+async def test_a_payload_that_nobody_edited_is_stored_as_it_was(
+    browse: Browse, session: Session
+) -> None:
+    id = session.enqueue("send", {"n": 1})
+    stored = '{"n":9007199254740993,"sum":1.10}'
+    session.rows("update wherry.live set payload = %s where id = %s", stored, id)
+    client = await browse()
+    shown = hidden_again(looked((await client.get("task-clone", params={"id": id})).text))
+
+    await send(client, f"task-clone?id={id}", id=str(id), payload=shown)
+
+    texts = session.rows("select payload::text from wherry.live order by id")
+    assert texts == [(stored,), (stored,)]
+
+
+@pytest.mark.parametrize("payload", ["{", "[1]", '{"a": NaN}', f'{{"a": {HIDDEN}}}'])
+async def test_what_is_no_payload_is_not_stored(
+    browse: Browse, session: Session, payload: str
+) -> None:
+    id = session.enqueue("send", {})
+    client = await browse()
+
+    found = await send(client, f"task-clone?id={id}", id=str(id), payload=payload)
+
+    assert found.status_code == 400
+    assert session.value("select count(*) from wherry.live") == 1
+
+
+async def test_storing_anew_takes_the_right_to_enqueue(browse: Browse, session: Session) -> None:
+    id = session.enqueue("send", {}, queue="mine")
+    client = await browse("read", "admin")
+
+    page = looked((await client.get("task", params={"id": id})).text)
+    done = await send(client, f"task-clone?id={id}", id=str(id))
+
+    assert not page.find("a", href=f"task-clone?id={id}")
+    assert done.status_code == 403
+    assert session.value("select count(*) from wherry.live") == 1
+
+
+async def test_storing_anew_takes_that_right_on_the_new_queue(
+    browse: Browse, session: Session
+) -> None:
+    id = session.enqueue("send", {}, queue="mine")
+    client = await browse("read", "admin", "enqueue", queues=("mine",))
+
+    elsewhere = await send(client, f"task-clone?id={id}", id=str(id), queue="theirs")
+    here = await send(client, f"task-clone?id={id}", id=str(id), queue="mine")
+
+    assert elsewhere.status_code == 403
+    assert here.status_code == 303
+    assert session.rows("select queue from wherry.live") == [("mine",), ("mine",)]
+
+
 async def test_who_may_only_read_finds_no_button(browse: Browse, session: Session) -> None:
     id = session.enqueue("send", {})
 

@@ -101,13 +101,17 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Something that is asked before an action: a text, or, with `choices`, one of them."""
+    """Something that is asked before an action: a text, or, with `choices`, one of them.
+
+    With `lines` the text is a long one, shown in so many lines.
+    """
 
     name: str
     label: str
     value: str = ""
     hint: str = ""
     choices: tuple[tuple[str, str], ...] = ()
+    lines: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ check as the library does.
 from __future__ import annotations
 
 from wherry.server.service.auditing import Auditing
+from wherry.server.service.cloning import Cloning
 from wherry.server.service.enqueuing import Enqueuing
 from wherry.server.service.leasing import Leasing
 from wherry.server.service.looking import Looking
@@ -16,5 +17,7 @@ from wherry.server.service.reporting import Reporting
 from wherry.server.service.watching import Watching
 
 
-class Service(Enqueuing, Leasing, Reporting, Reading, Looking, Watching, Replanning, Auditing):
+class Service(
+    Enqueuing, Leasing, Reporting, Reading, Looking, Watching, Replanning, Auditing, Cloning
+):
     """What both doors call."""

@@ -18,6 +18,7 @@ _DIGITS: Final = 19
 WORDS: Final = {
     "cancel_tasks": ("close", "Canceled", "task"),
     "requeue_tasks": ("again", "Requeued", "task"),
+    "clone_task": ("copy", "Stored anew", "task"),
     "purge_tasks": ("trash", "Purged", "task"),
     "reprioritize_tasks": ("up", "Gave another priority to", "task"),
     "reschedule_tasks": ("clock", "Rescheduled", "task"),

@@ -26,12 +26,21 @@ create table audit.entry (
     new jsonb
 );
 create function audit.note() returns trigger language plpgsql as $$
+declare
+    after jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
 begin
+    -- A large payload stands apart; the first entry of a task has it all the same.
+    if tg_op = 'INSERT' and tg_argv[0] = 'live' and after -> 'payload' = 'null' then
+        after := after || jsonb_build_object('payload', (
+            select convert_from(string_agg(p.piece, ''::bytea order by p.nth), 'UTF8')::jsonb
+              from wherry.payload p
+             where p.task_id = new.id and p.queue = new.queue));
+    end if;
     insert into audit.entry (at, said_at, transaction, application, place, old, new)
     values (clock_timestamp(), statement_timestamp(), pg_current_xact_id()::text::bigint,
             current_setting('application_name'), tg_argv[0],
             case when tg_op <> 'INSERT' then to_jsonb(old) end,
-            case when tg_op <> 'DELETE' then to_jsonb(new) end);
+            after);
     return null;
 end
 $$;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -114,8 +115,10 @@ def _message(draw: random.Random, kind: Descriptor, leases: Sequence[str], depth
     found: Any = GetMessageClass(kind)()
     texts = [text for text in TEXTS if text != "\ud83d"]
     for field in kind.fields:
-        # A poll that waits is nothing that is tried a thousand times.
-        if field.name == "wait" or draw.random() < 0.5:
+        # A poll that waits is nothing that is tried a thousand times; a search that is given no
+        # time is told so.
+        is_limit = field.name == "timeout" and "filter" in kind.fields_by_name
+        if field.name == "wait" or is_limit or draw.random() < 0.5:
             continue
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             getattr(found, field.name)[draw.choice(texts)] = draw.choice(texts)
@@ -148,6 +151,8 @@ def _scalar(
         return draw.choice((0, 1, -1, 5, 2**bits - 1, -(2**bits)))
     if field.type == F.TYPE_BOOL:
         return draw.random() < 0.5
+    if field.type == F.TYPE_DOUBLE:
+        return draw.choice((0.0, -0.0, 1.5, -1.0, 1e308, math.inf, -math.inf, math.nan))
     if field.name in ("lease", "leases"):
         return draw.choice((*leases, *texts))
     if field.name in ("payload", "result") and draw.random() < 0.8:

@@ -25,6 +25,8 @@ ACTIONS = {
     "CancelTasks": "cancel_tasks",
     "RequeueTask": "requeue_tasks",
     "RequeueTasks": "requeue_tasks",
+    "ReprioritizeTasks": "reprioritize_tasks",
+    "RescheduleTasks": "reschedule_tasks",
     "PurgeTasks": "purge_tasks",
     "PauseQueue": "pause_queue",
     "ResumeQueue": "resume_queue",
@@ -52,6 +54,10 @@ def target_of(rpc: str, p: Place) -> dict[str, Any]:
             return {"ids": ids, "filter": {"queue": p.queue, "state": live}}
         case "RequeueTasks" | "PurgeTasks":
             return {"ids": [p.ended], "filter": {"queue": p.queue, "state": ended}}
+        case "ReprioritizeTasks" | "RescheduleTasks":
+            asked = {"ids": [p.ready], "filter": {"queue": p.queue, "state": ["queued"]}}
+            new = {"priority": 3} if rpc == "ReprioritizeTasks" else {"delay_seconds": 3.0}
+            return asked | new
         case "DirectWorkers":
             return {"names": ["w"], "directive": "drain"}
         case _:
@@ -112,9 +118,11 @@ async def test_what_was_refused_and_what_was_rehearsed_leave_no_row(
             assert too_long.code in ("INVALID_ARGUMENT", "PERMISSION_DENIED"), (rpc, too_long)
             if "selection" in fields:
                 for selection in (fields["selection"], {"ids": [there.ready, other.ready]}):
-                    rehearsed = await call(rpc, {"selection": selection, "dry_run": True}, limited)
+                    asked = fields | {"selection": selection, "dry_run": True}
+                    rehearsed = await call(rpc, asked, limited)
                     assert rehearsed.code == "OK", rehearsed
-                only_others = await call(rpc, {"selection": {"ids": [other.ended]}}, limited)
+                asked = fields | {"selection": {"ids": [other.ended]}}
+                only_others = await call(rpc, asked, limited)
                 assert only_others.code == "OK"
         for rpc in ("CancelTask", "RequeueTask"):
             missing = await call(rpc, {"id": 9_000_000_000}, limited)

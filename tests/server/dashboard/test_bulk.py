@@ -232,6 +232,33 @@ async def test_a_change_of_everything_is_refused(browse: Browse, session: Sessio
     assert states(session) == {"ready": 1}
 
 
+async def test_a_link_that_somebody_sent_changes_nothing_by_itself(
+    browse: Browse, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "_PAGE_TASKS", 1)
+    monkeypatch.setattr(bulk, "_STEP_SECONDS", 0.0)
+    for _ in range(3):
+        session.enqueue("send", {}, queue="mail")
+    client, other = await browse("read", "admin"), await browse("read", "admin")
+    own = (await confirm(client, "tasks-cancel?queue=mail")).headers["location"]
+
+    made_up = "tasks-going?do=tasks-cancel&queue=mail&total=900&done=500&after=9"
+    shown = [
+        looked((await browser.get(address)).text)
+        for browser, address in [
+            (client, own),
+            (other, own),
+            (client, made_up),
+            (client, own.replace("queue=mail", "queue=other")),
+        ]
+    ]
+
+    assert [bool(page.find("form", **{"data-go-on": ""})) for page in shown] == [
+        *(True, False, False, False)
+    ]
+    assert states(session) == {"canceled": 1, "ready": 2}
+
+
 @pytest.mark.parametrize("do", ["", "tasks", "nonsense"])
 async def test_a_change_that_is_none_does_not_go_on(browse: Browse, do: str) -> None:
     client = await browse()

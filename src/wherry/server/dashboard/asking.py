@@ -28,7 +28,8 @@ class Visit:
     """One request: who looks at what.
 
     `query` holds the last value of each name in the address, `form` that of the body; `lists` has
-    all values of each name of both. `is_open`: nobody is asked for a token here.
+    all values of each name of both. `is_open`: nobody is asked for a token here. `word` is what
+    the forms of this visitor bring along, which nobody else knows.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Visit:
     lists: Mapping[str, list[str]] = field(default_factory=dict[str, list[str]])
     rules: Rules = field(default_factory=Rules)
     is_open: bool = False
+    word: str = ""
 
     async def read(
         self,

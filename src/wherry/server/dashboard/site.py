@@ -202,6 +202,7 @@ class _Asking:
             query={key: values[-1] for key, values in self._query.items()},
             form={key: values[-1] for key, values in form.items()},
             lists=both,
+            word=session.form_word(self._cookies) or "",
         )
         self._visit = visit
         if page is not None:

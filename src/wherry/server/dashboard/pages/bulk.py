@@ -3,16 +3,20 @@
 A whole search is changed page by page, from the newest task to the oldest, in requests of about a
 second: each page is a transaction with its line in the audit. Between two requests all that is
 known stands in the address of the progress page, so that it goes on wherever it was stopped: by
-itself where there is a script, else by a button. Only tasks that were there when it was asked are
-changed: the search gets the moment of the question as its end.
+itself where there is a script, else by a button. By itself it goes on only from an address that was
+made and sealed for this very visitor: a link that somebody sent shall change nothing. Only tasks
+that were there when it was asked are changed: the search gets the moment of the question as its
+end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from hmac import compare_digest
 from time import monotonic
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from wherry.domain.state import State
 from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
@@ -21,6 +25,7 @@ from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
 from wherry.server.dashboard.bulks import BULKS, Bulk
 from wherry.server.dashboard.pages.task_actions import REASON, reason_of
+from wherry.server.dashboard.session import seal
 from wherry.server.dashboard.task_words import STATES, task_id
 from wherry.server.dashboard.wanted import MOMENTS, TEXTS, Wanted
 from wherry.server.dashboard.words import number, plural
@@ -148,7 +153,9 @@ async def _act(visit: Visit, bulk: Bulk) -> Went:
         "left": left,
         "after": after,
     }
-    return Went(visit.link("tasks-going", **state), "")
+    # As a visit of that address has it, range aside.
+    said = parse_qsl(visit.link("", **state, range=None).partition("?")[2], keep_blank_values=True)
+    return Went(visit.link("tasks-going", **state, seal=seal(visit.word, said)), "")
 
 
 async def show_going(visit: Visit) -> Shown:
@@ -170,10 +177,19 @@ async def show_going(visit: Visit) -> Shown:
         "is_known": total > 0,
         "facts": _facts(wanted, [state for state in wanted.states if state in bulk.states]),
         "back": visit.link("tasks", **wanted.address),
-        "is_stopped": visit.query.get("stopped") == "1",
+        "is_stopped": visit.query.get("stopped") == "1" or not _is_sealed(visit),
         "stop": visit.link("tasks-going", **{**visit.lists, "stopped": "1"}),
     }
     return Shown("going.html", f"{number(done)} {bulk.past} so far", values)
+
+
+def _is_sealed(visit: Visit) -> bool:
+    """Say whether the address is as this visitor's own change left it."""
+    said = [(name, text) for name, texts in visit.lists.items() for text in texts]
+    own = [(name, text) for name, text in said if name not in ("seal", "range")]
+    return bool(visit.word) and compare_digest(
+        seal(visit.word, own).encode(), visit.query.get("seal", "").encode()
+    )
 
 
 def _wanted(visit: Visit) -> Wanted:

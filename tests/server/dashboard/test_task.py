@@ -244,6 +244,8 @@ async def test_a_task_is_stored_anew_with_another_payload(
     assert (task.queue, task.type, task.priority, task.tags) == ("other", "send", 7, ("blue",))
     assert (task.headers, task.max_attempts, task.key) == ({"h": "v"}, 1, None)
     assert session.task(id).state == "dead"
+    # As of every call that stores tasks, by which it is told from others of its id.
+    assert session.value("select token >= 65536 from wherry.live where id = %s", made)
     assert session.rows("select action, target, count, reason from wherry.audit") == [
         ("clone_task", {"ids": [id], "stored": made, "queue": "other"}, 1, "typo")
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wherry.app.asked import asked_reason
 from wherry.commands.audit import Actor, audited
 from wherry.commands.cloning import CloneTask
-from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, GetTask
+from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, GetTask, new_token
 from wherry.domain.options import TaskSpec, check_id, check_name
 from wherry.domain.task import Task
 from wherry.errors import NotFound
@@ -44,7 +44,7 @@ class Cloning(Base):
         # What is stored may hold digits that no float has: it is not written anew for nothing.
         payload = task.payload_text if payload_text is None else encode_text(payload_text)
         [drawn] = await self.app.acarry(DrawTaskIds(1), call="clone")
-        stored = EnqueueTasks((_spec(task, to, payload),), ids=(drawn,))
+        stored = EnqueueTasks((_spec(task, to, payload),), ids=(drawn,), token=new_token())
         actor = Actor(caller.name, caller.peer or None, why)
         return await self.app.acarry(audited(CloneTask(id, stored), actor), call="clone")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -70,6 +72,21 @@ async def test_what_took_long_is_kept_for_longer_but_not_for_ever() -> None:
     asked.now += LONGEST_KEPT_SECONDS
 
     assert await shared.read(ALL, asked.verb) == 2
+
+
+async def test_an_answer_that_is_given_to_nobody_any_more_takes_no_memory() -> None:
+    asked = Asked()
+    shared = Shared(clock=asked.clock)
+
+    async def pages(caller: Caller, *, after: int) -> Asked:
+        return Asked()
+
+    kept = weakref.ref(await shared.read(ALL, pages, after=1))
+    asked.now += 2.1
+    await shared.read(ALL, pages, after=2)
+    gc.collect()
+
+    assert kept() is None
 
 
 @pytest.mark.parametrize(

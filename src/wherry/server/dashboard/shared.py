@@ -60,6 +60,7 @@ class Shared:
         answer = self._kept.get(key)
         if answer is None or (answer.until is not None and self._clock() >= answer.until):
             answer = _Answer(asyncio.get_running_loop().create_future())
+            self._drop_old()
             self._kept[key] = answer
             self._kept.move_to_end(key)
             while len(self._kept) > MOST_KEPT:
@@ -73,6 +74,13 @@ class Shared:
     def forget(self) -> None:
         """Ask anew from now on, as after a change; who waits already is answered as asked."""
         self._kept.clear()
+
+    def _drop_old(self) -> None:
+        # A page of tasks has megabytes of payloads: what nobody is given any more is not kept.
+        now = self._clock()
+        for key, answer in list(self._kept.items()):
+            if answer.until is not None and now >= answer.until:
+                del self._kept[key]
 
     async def aclose(self) -> None:
         """Stop asking."""

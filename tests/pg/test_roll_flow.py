@@ -159,6 +159,19 @@ def test_sums_are_forgotten_when_nobody_can_ask_for_them(session: Session, clock
     assert totals(session) == {"enqueued": 1}
 
 
+def test_more_sums_than_a_batch_are_forgotten_at_once(session: Session, clock: Clock) -> None:
+    session.rows(
+        "insert into wherry.tally (step, at, pair, kind, bucket, n, seconds)"
+        " select 'minute', date_trunc('minute', wherry.now()), 0, 'wait', n, 1, 1"
+        "   from generate_series(1, 35) as n"
+    )
+    clock.advance(days=3)
+
+    session.call(RollFlow(batch=10))
+
+    assert session.value("select count(*) from wherry.tally where step = 'minute'") == 0
+
+
 def test_there_are_no_more_pairs_than_so_many(session: Session) -> None:
     session.enqueue_many(*(spec(f"t{n}") for n in range(PAIRS_MOST + 5)))
     roll(session)

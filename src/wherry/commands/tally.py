@@ -17,6 +17,7 @@ from wherry.domain.flow import COUNTED, HOURS_FOR_SECONDS, MINUTES_FOR_SECONDS, 
 _KINDS: Final = [*COUNTED, *MOVED, "wait", "run"]
 _ROLL_SECONDS: Final = 2.0
 _IDLE_SECONDS: Final = 4.0
+_FORGET_ROUNDS: Final = 25
 _RECOUNT_SECONDS: Final = 3600.0
 # What is dead in the flow, and may not be removed while somebody holds an old snapshot, has to be
 # passed over each time: so the rest is as many times as long as the work.
@@ -46,7 +47,17 @@ class RollFlow(Command[bool]):
         )
         if fold_until is not None:
             yield Statement("flow/fold_minutes", {"fold_until": fold_until})
-            yield Statement(
+            yield from self._forget()
+        more = bool(taken >= self.batch)
+        pause = _ROLL_SECONDS if taken else _IDLE_SECONDS
+        rest = 0.0 if more else max(pause, (monotonic() - began) * _ROLL_SHARE)
+        yield _put_off("roll", rest, fold_until)
+        return more
+
+    def _forget(self) -> Answer[None]:
+        # A thousand pairs make more sums in the minutes between two folds than a batch has.
+        for _ in range(_FORGET_ROUNDS):
+            [[gone]] = yield Statement(
                 "flow/forget_tallies",
                 {
                     "minutes_seconds": MINUTES_FOR_SECONDS + 3600.0,
@@ -54,11 +65,8 @@ class RollFlow(Command[bool]):
                     "batch": self.batch,
                 },
             )
-        more = bool(taken >= self.batch)
-        pause = _ROLL_SECONDS if taken else _IDLE_SECONDS
-        rest = 0.0 if more else max(pause, (monotonic() - began) * _ROLL_SHARE)
-        yield _put_off("roll", rest, fold_until)
-        return more
+            if gone < self.batch:
+                return
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from wherry.errors import PermissionDenied, Unavailable
+from wherry.errors import PermissionDenied, TimedOut, Unavailable
 from wherry.server.caller import Caller, Right
 from wherry.server.dashboard.shared import LONGEST_KEPT_SECONDS, Shared
 
@@ -72,6 +72,25 @@ async def test_what_took_long_is_kept_for_longer_but_not_for_ever() -> None:
     asked.now += LONGEST_KEPT_SECONDS
 
     assert await shared.read(ALL, asked.verb) == 2
+
+
+async def test_a_search_that_took_too_long_rests_as_long_as_if_it_had_found_something() -> None:
+    asked = Asked()
+    shared = Shared(clock=asked.clock)
+    times = 0
+
+    async def search(caller: Caller) -> None:
+        nonlocal times
+        times += 1
+        asked.now += 1.0
+        raise TimedOut(1.0)
+
+    for wait in (0.0, 19.0, 2.0):
+        asked.now += wait
+        with pytest.raises(TimedOut):
+            await shared.read(ALL, search)
+
+    assert times == 2
 
 
 async def test_an_answer_that_is_given_to_nobody_any_more_takes_no_memory() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
-from wherry.errors import Unavailable
+from wherry.errors import TimedOut, Unavailable
 from wherry.server.caller import Caller
 
 P = ParamSpec("P")
@@ -54,7 +54,8 @@ class Shared:
     ) -> R:
         """Return what *verb* answers *caller*, asked now or not long ago.
 
-        Raises what the verb raises; a refusal is not kept.
+        Raises what the verb raises. A refusal is not kept; that a search took too long is, since
+        it has cost as much as an answer.
         """
         key = _key(caller, verb, args, asked)
         answer = self._kept.get(key)
@@ -101,20 +102,31 @@ class Shared:
         except asyncio.CancelledError:
             self._fail(key, answer, Unavailable("the server is stopping"))
             raise
+        except TimedOut as error:
+            answer.until = self._kept_until(began_at)
+            _raise_in(answer.future, error)
+            return
         except Exception as error:  # noqa: BLE001 - whoever waits for the answer raises it
             self._fail(key, answer, error)
             return
+        answer.until = self._kept_until(began_at)
+        answer.future.set_result(found)
+
+    def _kept_until(self, began_at: float) -> float:
         now = self._clock()
         kept = max(KEPT_SECONDS, (now - began_at) * KEPT_FOR_ITS_COST)
-        answer.until = now + min(kept, LONGEST_KEPT_SECONDS)
-        answer.future.set_result(found)
+        return now + min(kept, LONGEST_KEPT_SECONDS)
 
     def _fail(self, key: Hashable, answer: _Answer, error: Exception) -> None:
         if self._kept.get(key) is answer:
             del self._kept[key]
-        answer.future.set_exception(error)
-        # Nobody may be left to take it.
-        answer.future.exception()
+        _raise_in(answer.future, error)
+
+
+def _raise_in(future: asyncio.Future[Any], error: Exception) -> None:
+    future.set_exception(error)
+    # Nobody may be left to take it.
+    future.exception()
 
 
 def _key(

@@ -1,8 +1,9 @@
-"""What people ask about tasks, beside reading them: why one is where it is."""
+"""What people ask about tasks, beside reading them: why one is where it is, and what time it is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from wherry.commands.base import Answer, Command, Statement
 from wherry.domain.why import MOST_AHEAD, Facts, Why, why
@@ -18,3 +19,13 @@ class WhyTask(Command[Why]):
         rows = yield Statement("tasks/why_task", {"id": self.id, "most": MOST_AHEAD})
         # Whoever sends ids by hand may have stored one in two queues; any of them is answered.
         return why(Facts.of_row(rows[0])) if rows else Why.not_found(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNow(Command[datetime]):
+    """Tell the moment, by the clock that tasks have their times from; in UTC."""
+
+    def answer(self) -> Answer[datetime]:
+        [[now]] = yield Statement("tasks/read_now", {})
+        moment: datetime = now.astimezone(UTC)
+        return moment

@@ -13,6 +13,7 @@ from tests.server.dashboard.conftest import Browse, send
 from tests.server.dashboard.looked import Element, looked
 from wherry.server.dashboard.bulks import BULKS
 from wherry.server.dashboard.pages import bulk
+from wherry.testing import Clock
 
 
 async def confirm(client: httpx.AsyncClient, question: str, **fields: str) -> httpx.Response:
@@ -79,6 +80,18 @@ async def test_what_comes_after_the_question_is_left_alone(
     await submit(client, question, "tasks-cancel")
 
     assert states(session) == {"canceled": 1, "ready": 1}
+
+
+async def test_what_was_there_at_the_question_is_told_by_the_databases_clock(
+    browse: Browse, session: Session, clock: Clock
+) -> None:
+    clock.advance(hours=1)
+    session.enqueue("send", {}, queue="mail")
+    client = await browse()
+
+    await confirm(client, "tasks-cancel?queue=mail")
+
+    assert states(session) == {"canceled": 1}
 
 
 async def test_a_search_by_state_alone_can_be_changed(browse: Browse, session: Session) -> None:

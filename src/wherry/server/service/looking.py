@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Unpack
 
 from wherry.app.asked_filter import asked_groups
-from wherry.commands.looking import WhyTask
+from wherry.commands.looking import ReadNow, WhyTask
 from wherry.domain.durations import Duration
 from wherry.domain.filter import DeadGroups, FilterOptions
 from wherry.domain.options import check_id
@@ -42,3 +43,8 @@ class Looking(Base):
         if why.queue is not None and not caller.may(Right.READ, why.queue):
             return Why.not_found(id)
         return why
+
+    async def read_now(self, caller: Caller) -> datetime:
+        """Tell the moment, by the database's clock; a server's own may differ."""
+        require_right(caller, Right.READ)
+        return await self.app.acarry(ReadNow(), call="read_now")

@@ -12,7 +12,7 @@ end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from hmac import compare_digest
 from time import monotonic
 from typing import Any, Final
@@ -62,7 +62,7 @@ async def _ask(visit: Visit, bulk: Bulk) -> Question:
         return _question(visit, bulk, what, facts=facts, kept=kept, back=_back(visit, ids))
     wanted = _wanted(visit)
     states = [state for state in wanted.states if state in bulk.states]
-    asked_at = datetime.now(UTC) + timedelta(milliseconds=1)
+    asked_at = await visit.service.read_now(visit.caller) + timedelta(milliseconds=1)
     said: dict[str, Any] = dict(wanted.address)
     said["state"] = [str(state) for state in states]
     # What comes later was not meant.

@@ -266,6 +266,22 @@ async def test_a_payload_that_nobody_edited_is_stored_as_it_was(
     assert texts == [(stored,), (stored,)]
 
 
+@pytest.mark.parametrize("length", [19_000, 25_000, 90_000])
+async def test_a_question_shows_no_more_than_its_form_can_send(
+    browse: Browse, session: Session, length: int
+) -> None:
+    payload = {"a": "😀" * length}
+    id = session.enqueue("send", payload)
+    client = await browse()
+    question = looked((await client.get("task-clone", params={"id": id})).text)
+    shown = {"payload": hidden_again(question)} if question.find("textarea") else {}
+
+    went = await send(client, f"task-clone?id={id}", id=str(id), queue="other", **shown)
+
+    assert went.status_code == 303
+    assert session.task(int(went.headers["location"].partition("=")[2])).payload == payload
+
+
 @pytest.mark.parametrize("payload", ["{", "[1]", '{"a": NaN}', f'{{"a": {HIDDEN}}}'])
 async def test_what_is_no_payload_is_not_stored(
     browse: Browse, session: Session, payload: str

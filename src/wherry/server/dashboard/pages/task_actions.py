@@ -13,8 +13,9 @@ from wherry.server.dashboard.hiding import HIDDEN
 from wherry.server.dashboard.json_text import restored
 from wherry.server.dashboard.task_words import STATES, asked_id
 
-# A longer payload is not edited in a form, which may not be so large.
-_MOST_EDITED: Final = 100_000
+# A longer payload is not edited in a form, which may not be so large: a character has up to twelve
+# bytes there (site.py has the limit).
+_MOST_EDITED: Final = 20_000
 REASON: Final = Field("reason", "Reason", hint="Kept in the audit.")
 _KEY: Final = Field(
     "without_key",

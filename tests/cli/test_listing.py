@@ -172,6 +172,24 @@ def test_a_payload_that_no_worker_can_read_is_still_shown(
     assert "  [1e9999, 2]\n" in cli("tasks", "show", str(id)).out
 
 
+@pytest.mark.parametrize("id", [2_147_483_650, 9_007_199_254_740_993])
+def test_a_large_id_is_shown_and_acted_on(
+    cli: Cli, app: App, sql: Callable[..., list[Any]], id: int
+) -> None:
+    """SCL-02: the command line's part."""
+    sql("select setval('wherry.task_id', %(id)s, false)", id=id)
+    assert app.enqueue("a").id == id
+
+    listed = cli("tasks", "list", "--json").json["tasks"]
+    canceled = cli("tasks", "cancel", str(id))
+    back = cli("tasks", "requeue", str(id))
+
+    assert [task["id"] for task in listed] == [id]
+    assert (canceled.code, back.code) == (0, 0)
+    shown = cli("tasks", "show", str(id))
+    assert f"task {id}: queued" in shown.out
+
+
 def test_queues_are_counted_by_what_their_tasks_wait_for(cli: Cli, app: App) -> None:
     app.enqueue("a", queue="mail")
     app.enqueue("a", queue="mail", delay=60)
@@ -195,7 +213,7 @@ def test_an_empty_listing_says_so_on_stderr_only(cli: Cli) -> None:
     assert cli("dead", "list", "--json").json == {"tasks": [], "after": None, "before": None}
 
 
-def test_data_cannot_drive_the_terminal(cli: Cli, app: App) -> None:
+def test_data_cannot_drive_the_terminal(cli: Cli, app: App, sql: Callable[..., list[Any]]) -> None:
     """SEC-01: not by type, queue, key, tag, header, payload, worker, error or reason."""
     visible = "[bold]x[/bold]\u202e:boom:"
     id = app.enqueue(
@@ -204,14 +222,33 @@ def test_data_cannot_drive_the_terminal(cli: Cli, app: App) -> None:
     ).id  # fmt: skip
     [lease] = app.lease(worker=visible, queues=[visible])
     app.fail(lease, ValueError(EVIL))
-
-    for args in (
+    waiting = app.enqueue(visible, {visible: EVIL}, queue=visible, key="k").id
+    assert cli("queues", "pause", visible, "--reason", EVIL).code == 0
+    sql(
+        "insert into wherry.worker (instance, name, host, pid, queues, types, started_at, beat_at,"
+        " expires_at, directive, directed_by, directive_reason, slots, version)"
+        " select gen_random_uuid(), evil, evil, 1, array[evil], array[evil], now(), now(),"
+        " now() + interval '1 hour', 'drain', evil, evil, 5, evil"
+        " from (values (%(evil)s)) as e (evil)",
+        evil=EVIL,
+    )
+    listings = (
         ["tasks", "list"],
+        ["tasks", "show", str(id)],
+        ["tasks", "why", str(waiting)],
         ["dead", "list"],
+        ["dead", "groups"],
         ["dead", "show", str(id)],
         ["queues", "list"],
-    ):
-        shown = cli(*args).out + cli(*args, "--json").out
+        ["workers", "list"],
+        ["audit", "list"],
+    )
+
+    for args in listings:
+        answers = cli(*args), cli(*args, "--json")
+        assert [answer.code for answer in answers] == [0, 0], args
+        shown = "".join(answer.out for answer in answers)
+        assert "x" in shown, args
         assert not re.search(r"[^\x20-\x7e\n]", shown), args
     shown = cli("dead", "show", str(id)).out
     assert r"[bold]x[/bold]\u202e:boom:" in shown

@@ -39,21 +39,27 @@ def test_quiet_workers_say_only_what_is_wrong(
     assert worker.err == ""
 
 
+SET_UP = "logging.basicConfig(format='MINE %(message)s', level=logging.INFO)"
+
+
+@pytest.mark.parametrize("order", [("import wherry", SET_UP), (SET_UP, "import wherry")], ids=str)
 def test_an_application_that_set_up_logging_keeps_its_own(
-    started: Start, app: App, dsn: str, tmp_path: Path
+    started: Start, app: App, dsn: str, tmp_path: Path, order: tuple[str, str]
 ) -> None:
-    """OBS-03."""
+    """OBS-03: whether it did so before it imported wherry or after it; no line comes twice."""
     (tmp_path / "shop.py").write_text(
-        "import logging, wherry\n"
-        "logging.basicConfig(format='MINE %(message)s', level=logging.INFO)\n"
-        "app = wherry.App()\n@app.task\ndef f() -> None: ...\n"
+        "\n".join(("import logging", *order, "app = wherry.App()", "@app.task"))
+        + "\ndef f() -> None:\n    logging.getLogger('shop').info('sold')\n"
     )
+    app.enqueue("shop.f")
 
     worker = started("worker", "shop:app", "--dsn", dsn, "--until-empty")
 
     assert worker.end() == 0
-    assert worker.err
-    assert all(line.startswith("MINE ") for line in worker.err.splitlines())
+    lines = worker.err.splitlines()
+    assert all(line.startswith("MINE ") for line in lines)
+    assert lines.count("MINE sold") == 1
+    assert sum("20 slots" in line for line in lines) == 1
 
 
 LOG_CONFIG = {

@@ -33,6 +33,12 @@ async def test_a_task_with_a_large_id_goes_all_the_ways_that_others_go(
     assert await app.aheartbeat(leases) == [Reported.EXTENDED] * 2
     assert [await app.arelease(lease) for lease in leases] == [Reported.REQUEUED] * 2
     [lease] = await app.alease(worker="w")
+    assert await app.afail(lease, "boom", after=0) is Reported.REQUEUED
+    failed = await app.aget_task(lease.id)
+    assert failed is not None
+    assert [attempt.message for attempt in failed.history] == ["boom"]
+    # The one that failed may wait for its moment; either is as good.
+    [lease] = await app.alease(worker="w", wait=10)
     assert await app.acomplete(lease) is Reported.DONE
     assert (await app.arequeue(lease.id)).id == lease.id
     assert await app.acancel_many(ids) == [wherry.Canceled.CANCELED] * 2

@@ -60,6 +60,7 @@ def must_be_ours(page: Element) -> None:
 async def test_a_hostile_text_is_shown_as_it_was_stored(
     browse: Browse, session: Session, app: wherry.App, text: str
 ) -> None:
+    """SEC-01."""
     # A name holds no control character: that is refused at the door.
     name = re.sub("[\x00-\x1f\x7f-\x9f]", "", text)
     options = {"queue": name, "key": name, "tags": [name], "headers": {name: name}}

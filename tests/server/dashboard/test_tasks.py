@@ -11,6 +11,7 @@ import pytest
 from tests.pg.support import Session
 from tests.server.dashboard.conftest import Browse
 from tests.server.dashboard.looked import Element, looked
+from wherry.domain.failure import describe
 from wherry.server.dashboard.pages import tasks
 from wherry.server.dashboard.wanted import payload_text
 from wherry.server.service import Service
@@ -76,6 +77,23 @@ async def test_tasks_are_found_by_what_the_address_says(
 
     assert {name for name, id in made.items() if id in ids(page)} == {*found.split()}
     assert len(ids(page)) == len(found.split())
+
+
+async def test_a_huge_error_is_found_and_listed(browse: Browse, session: Session) -> None:
+    """PAY-11: the dashboard's part."""
+    session.enqueue("send", {}, max_attempts=1)
+    words = " ".join(f"word{n}" for n in range(1_000_000))
+    lease = session.lease_one()
+    session.fail(lease, failure=describe(ValueError(words)))
+
+    for asked in ({"error": "word999999"}, {"q": "word999999"}, {"state": "dead"}):
+        assert ids(await list_of(browse, **asked)) == [lease.id]
+    client = await browse()
+    one = await client.get("task", params={"id": lease.id})
+    groups = await client.get("dead")
+
+    assert (one.status_code, groups.status_code) == (200, 200)
+    assert "cut here" in one.text
 
 
 async def test_tasks_are_found_by_number_and_by_time(browse: Browse, session: Session) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx
+import pytest
 
 import wherry
 from tests.facts import await_for
@@ -95,6 +97,21 @@ async def test_tasks_are_canceled_requeued_and_purged_by_id(client: httpx.AsyncC
     assert (back, again) == ({"answer": "queued"}, {"answer": "canceled"})
     assert [task["answer"] for task in gone["tasks"]] == ["purged", "purged"]
     assert (await client.get(f"/tasks/{one}")).status_code == 404
+
+
+@pytest.mark.parametrize("id", [2_147_483_650, 9_007_199_254_740_993])
+async def test_a_large_id_is_shown_and_acted_on(
+    client: httpx.AsyncClient, connect: Callable[..., Any], id: int
+) -> None:
+    """SCL-02: as text, since many a reader of JSON makes a double of a number."""
+    connect().execute("select setval('wherry.task_id', %s, false)", [id])
+
+    [made] = await stored(client, 1)
+    canceled = await post(client, f"/tasks/{made}:cancel", reason="large")
+    shown = (await get(client, f"/tasks/{made}"))["task"]
+
+    assert (made, shown["id"]) == (str(id), str(id))
+    assert (canceled, shown["state"]) == ({"answer": "canceled"}, "canceled")
 
 
 async def test_tasks_are_changed_by_filter_page_by_page(client: httpx.AsyncClient) -> None:

@@ -264,6 +264,7 @@ FULL_DISK = Crash(
 def measure(times: int) -> tuple[str, bool]:
     """Return the page of the matrix, and whether no promise was broken."""
     rows, clean = [], True
+    before = _load()
     with ExitStack() as stack:
         calm = Calm(stack)
         crashes = (*CRASHES, FULL_DISK) if calm.has_own_disk else CRASHES
@@ -292,7 +293,8 @@ def measure(times: int) -> tuple[str, bool]:
     for promise, complaints in (broken | found.broken).items():
         clean = False
         print(f"BROKEN {promise} ({len(complaints)} times): {complaints[:3]}")
-    return _HEAD.format(times=times) + "\n".join(rows) + "\n", clean
+    head = _HEAD.format(times=times, cores=os.cpu_count(), before=before, after=_load())
+    return head + "\n".join(rows) + "\n", clean
 
 
 def _row(name: str, seen: str, counted: str, seconds: list[float]) -> str:
@@ -300,14 +302,19 @@ def _row(name: str, seen: str, counted: str, seconds: list[float]) -> str:
     return f"| {name} | {seen} | {counted} | {middle:.1f} s | {most:.1f} s |"
 
 
+def _load() -> str:
+    return f"{os.getloadavg()[0]:.0f}"
+
+
 _HEAD = """\
 # The crash matrix: each fault, what is seen of it, and how long it takes
 
-Written by `./run torture --matrix`, which makes each fault {times} times on a PostgreSQL of its
-own, with two workers and a program that enqueues without a pause. Then it compares every task that
-was acknowledged with what is stored, and every step of each with the table of states: the page is
-written only if nothing was lost, moved as it must not, or completed twice. The seconds are those of
-a busy machine with two cores.
+Written by `./run torture --matrix` from one run, which made each fault {times} times on a
+PostgreSQL of its own, with two workers and a program that enqueued without a pause. Then it
+compared every task that was acknowledged with what is stored, and every step of each with the table
+of states: the page is written only if nothing was lost, moved as it must not, or completed twice.
+So few times show what is usual and not what is longest. The machine has {cores} cores; its load
+average was {before} when the run began and {after} when it ended.
 
 | fault | what is seen | counted from | median | worst |
 |---|---|---|---|---|

@@ -18,7 +18,6 @@ from wherry.commands.audit import (
     AuditEntry,
     ListAudit,
     PruneAudit,
-    action_of,
     audited,
 )
 from wherry.commands.base import Answer, Command, Statement
@@ -246,8 +245,3 @@ async def test_maintenance_prunes_the_audit(app: wherry.App, clock: Clock) -> No
     await app.areap()
 
     assert await app.acarry(ListAudit()) == []
-
-
-def test_an_action_is_called_as_its_command() -> None:
-    assert action_of(CancelTasks(())) == "cancel_tasks"
-    assert action_of(PauseQueue("q")) == "pause_queue"

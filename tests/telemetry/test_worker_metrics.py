@@ -14,12 +14,15 @@ import wherry
 from tests.facts import await_for
 from tests.telemetry.scraping import Scraped
 from tests.worker.support import all_finished, at_work, drained
+from wherry.commands.base import Command, name_of
+from wherry.commands.flow import ReadTotals
+from wherry.commands.queues import PauseQueue
+from wherry.commands.tasks import CancelTasks
 from wherry.config import ServerSettings
 from wherry.domain.retry import Fixed
 from wherry.integrations.prometheus import Collector
 from wherry.server.run import Server
 from wherry.telemetry.families import PROCESS, WORKER
-from wherry.transport.timed import name_of
 
 Connect = Callable[..., psycopg.Connection[Any]]
 Shown = Callable[[], Scraped]
@@ -154,7 +157,7 @@ def test_nobody_counts_where_nobody_asks(app: wherry.App) -> None:
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [("CancelTasks", "cancel_tasks"), ("GetTask", "get_task"), ("ReadTotals", "read_totals")],
+    [(CancelTasks, "cancel_tasks"), (PauseQueue, "pause_queue"), (ReadTotals, "read_totals")],
 )
-def test_a_command_is_named_as_its_statement_is(command: str, name: str) -> None:
+def test_a_command_is_named_as_its_statement_is(command: type[Command[Any]], name: str) -> None:
     assert name_of(command) == name

@@ -12,13 +12,12 @@ what the second one did.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar, cast
 
-from wherry.commands.base import Answer, Command, Statement
+from wherry.commands.base import Answer, Command, Statement, name_of
 from wherry.commands.cloning import CloneTask
 from wherry.commands.queues import PauseQueue, ResumeQueue
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
@@ -167,15 +166,10 @@ def audited(command: Command[R], actor: Actor | None, **target: Any) -> Command[
     return Audited(
         inner=command,
         actor=actor,
-        action=action_of(command),
+        action=name_of(type(command)),
         target=change.target(command) | target,
         count=change.count,
     )
-
-
-def action_of(command: Command[Any]) -> str:
-    """Return the command's name as the audit writes it: `cancel_tasks` for CancelTasks."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(command).__name__).lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ that the same logic runs on our pools, on a caller's connection, behind a server
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 R = TypeVar("R")
@@ -58,3 +60,13 @@ class Command(Generic[R_co]):
     def answer(self) -> Answer[R_co]:
         """Yield statements, be sent their rows, return what the command promises."""
         raise TypeError(f"{type(self).__name__} has no answer")
+
+
+def name_of(kind: type[Command[Any]]) -> str:
+    """Return a command's name as SQL files, audit and metrics have it: `cancel_tasks`."""
+    return _parted(kind.__name__)
+
+
+@lru_cache(maxsize=256)
+def _parted(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -5,15 +5,13 @@ Around a worker's and a server's own sessions, and only if somebody reads metric
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import lru_cache
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 from wherry.commands.audit import Audited
-from wherry.commands.base import Command
+from wherry.commands.base import Command, name_of
 from wherry.commands.leases import (
     CompleteTasks,
     FailTasks,
@@ -76,7 +74,7 @@ class TimedBlocking:
 def timing(command: Command[Any], meters: Meters) -> Generator[None]:
     """Count a command that is carried inside the block."""
     carried: Command[Any] = command.inner if isinstance(command, Audited) else command
-    name = name_of(type(carried).__name__)
+    name = name_of(type(carried))
     began_at = perf_counter()
     try:
         yield
@@ -84,12 +82,6 @@ def timing(command: Command[Any], meters: Meters) -> Generator[None]:
         meters.failed(name)
         raise
     meters.took(name, perf_counter() - began_at)
-
-
-@lru_cache(maxsize=256)
-def name_of(command: str) -> str:
-    """Return a command's name as its SQL file has it: `cancel_tasks` of CancelTasks."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", command).lower()
 
 
 def _count_tasks(command: Command[Any], answer: Any, meters: Meters) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pkgutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -174,10 +175,12 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 # Not a statement's text, but a setting: nothing waits for the disk.
 ASYNC_COMMIT = "commit_without_waiting"
 NAMES = (*MUTANTS, *FUNCTIONS, ASYNC_COMMIT)
+# Kept for as long as the process lives: a context that nobody holds is left at once.
+_put_in = ExitStack()
 
 
 def apply() -> None:
-    """Put in the mutant that the environment names, if it names one."""
+    """Put in the mutant that the environment names, if it names one, for good."""
     name = os.environ.get(VARIABLE)
     if not name:
         return
@@ -188,5 +191,4 @@ def apply() -> None:
         target, spoil = FUNCTIONS[name]
         mock.patch(target, spoil(pkgutil.resolve_name(target))).start()
         return
-    # Never left: the process ends with it.
-    MUTANTS[name].put_in().__enter__()
+    _put_in.enter_context(MUTANTS[name].put_in())

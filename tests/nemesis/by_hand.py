@@ -20,11 +20,10 @@ import wherry
 from tests.nemesis import history
 from tests.nemesis.doors import as_known_to, database, fence
 from tests.nemesis.player import is_ending, leaving, play
-from tests.nemesis.tasks import REAP_SECONDS, app, far
+from tests.nemesis.tasks import HAND, REAP_SECONDS, app, far
 from wherry import Lease
 
 THREADS = 4
-QUEUE = "hand"
 # Of all threads: two of them then report the same lease at once.
 EARLIER_KEPT = 60
 IN_A_TRANSACTION = "complete in a transaction"
@@ -59,7 +58,7 @@ class Hand:
         leases: list[Lease] = []
         with history.mine().asking("lease", limit=limit, seconds=seconds) as asking:
             leases = self._way().lease(
-                worker="hand", queues=[QUEUE], max_tasks=limit, lease_for=seconds
+                worker="hand", queues=[HAND], max_tasks=limit, lease_for=seconds
             )
             asking.told(fences=[fence(lease) for lease in leases])
         return leases
@@ -98,7 +97,9 @@ class Hand:
                 asking.told(found=task is not None)
                 if task is not None and task.token > lease.token:
                     break
-        self.report(lease, self._rng.choice(VERBS))
+        # Each has a fence of its own, and a right one changes nothing for those after it.
+        for verb in self._rng.sample(VERBS, len(VERBS)):
+            self.report(lease, verb)
 
     def beat(self, leases: Sequence[Lease]) -> None:
         """Extend some leases, perhaps a part of a batch, perhaps ones that ended long ago."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tests.nemesis.doors import FAR_WORKER
 from tests.nemesis.evidence import Evidence
 from tests.nemesis.faults import EACH_ROUND, EACH_ROUND_OF_BULK
-from tests.nemesis.tasks import TAKEN_ALONG
+from tests.nemesis.tasks import HAND, TAKEN_ALONG
 
 # In any run, however short and however busy the machine.
 ALWAYS = (
@@ -175,7 +175,7 @@ def _steps(evidence: Evidence) -> Iterator[str]:
         if step.kind in ("requeued", "resent", "purged"):
             yield f"step: {step.kind}"
         if step.is_lease and step.application == "wherry server leasing":
-            yield "far: leased by a worker" if life.queue != "hand" else "far: leased by hand"
+            yield "far: leased by a worker" if life.queue != HAND else "far: leased by hand"
         if step.leaves_lease and step.application == "wherry server keeping":
             yield "far: lease given back by the server"
         if life.type == "giant" and step.state == "succeeded":

@@ -20,7 +20,8 @@ from tests.nemesis import history
 from tests.nemesis.asking import Ask, ask_for
 from tests.nemesis.doors import database, fence
 from tests.nemesis.player import is_ending, play
-from tests.nemesis.tasks import app, far
+from tests.nemesis.tasks import CONFIRM_SECONDS, HAND, LEASE_SECONDS, app, far
+from wherry.commands.remote import PollTasks
 
 COROUTINES = 8
 PATIENCE_SECONDS = (0.001, 0.003, 0.01, 0.03, 10.0)
@@ -44,6 +45,7 @@ class Hasty:
     async def _act(self) -> None:
         acts = (
             self.enqueue, self.enqueue, self.in_transaction, self.cancel, self.look, self.poll,
+            self.vanish,
         )  # fmt: skip
         while not is_ending():
             await self._rng.choice(acts)()
@@ -113,12 +115,29 @@ class Hasty:
             try:
                 async with asyncio.timeout(self._patience()):
                     leases = await far().alease(
-                        worker="hasty", queues=["hand"], max_tasks=4, lease_for=1.0, wait=0.3
+                        worker="hasty", queues=[HAND], max_tasks=4, lease_for=1.0, wait=0.3
                     )
             except TimeoutError:
                 asking.ends("unknown", error="given up")
                 return
             asking.told(fences=[fence(lease) for lease in leases])
+
+    async def vanish(self) -> None:
+        """Ask a server for tasks as a worker does, and say nothing more, as if the answer was lost.
+
+        The server gives them back as soon as they should have been confirmed, while they are
+        leased for longer.
+        """
+        asked = [ask_for("chore", queue=HAND) for _ in range(2)]
+        with history.mine().asking("enqueue_many", tasks=asked) as asking:
+            answers = await app.aenqueue_many(asked)
+            asking.told(answers=[(a.id, a.created, a.payload_matches) for a in answers])
+        poll = PollTasks(
+            worker="hasty", queues=(HAND,), limit=2, lease_seconds=LEASE_SECONDS,
+            wait_seconds=1.0, confirm_seconds=CONFIRM_SECONDS,
+        )  # fmt: skip
+        with history.mine().asking("lease", limit=2, seconds=LEASE_SECONDS) as asking:
+            asking.told(fences=[fence(lease) for lease in await far().acarry(poll)])
 
     def _some(self) -> list[int]:
         return self._rng.sample(list(self._recent), min(3, len(self._recent)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from tests.nemesis import history
 from tests.nemesis.asking import Ask, ask_for
 from tests.nemesis.doors import database
 from tests.nemesis.player import is_ending, play
-from tests.nemesis.tasks import ACCOUNTS, LEASE_SECONDS, app, far
+from tests.nemesis.tasks import ACCOUNTS, HAND, LEASE_SECONDS, app, far
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, new_token
 from wherry.domain.options import Options
 
@@ -119,7 +120,7 @@ class Producer:
 
     def chores(self) -> None:
         """Some tasks that are settled by hand."""
-        asked = [ask_for("chore", queue="hand") for _ in range(self._rng.randint(2, 5))]
+        asked = [ask_for("chore", queue=HAND) for _ in range(self._rng.randint(2, 5))]
         self.enqueue(asked)
 
     def bulk(self) -> None:
@@ -139,7 +140,7 @@ class Producer:
             [answer] = app.carry(command)
             with suppress(wherry.ResultError, TimeoutError):
                 # It has no result to wait for.
-                app.result(answer.id, timeout=2.0)
+                app.result(answer.id, timeout=10.0)
             [answer] = app.carry(command.again())
             asking.told(answers=[(answer.id, answer.created, answer.payload_matches)])
 
@@ -204,8 +205,11 @@ class Producer:
             asking.told()
         self.wait_for(int(time.time() / STORM_EVERY_SECONDS) + 1)
         # As one who is impatient presses the button twice.
-        for _ in range(2):
-            self.cancel_all(ids)
+        pressing = [threading.Thread(target=self.cancel_all, args=(ids,)) for _ in range(2)]
+        for each in pressing:
+            each.start()
+        for each in pressing:
+            each.join()
 
     def cancel_all(self, ids: list[int]) -> None:
         """Cancel these."""

@@ -13,7 +13,7 @@ from tests.nemesis.audit import Entry
 from tests.nemesis.doors import FAR_WORKER
 from tests.nemesis.evidence import Evidence, fence_of
 from tests.nemesis.lives import Fence, Step, instant
-from tests.nemesis.tasks import LEASE_SECONDS
+from tests.nemesis.tasks import HAND, LEASE_SECONDS
 
 # A float of today's seconds is exact to a quarter of a microsecond; PostgreSQL's clock to one.
 EXACT = 2e-6
@@ -139,7 +139,7 @@ def replies_are_what_was_asked_for(evidence: Evidence) -> Iterator[str]:
             yield f"a task twice in {call}"
         for id_, _, _ in fences:
             life = evidence.lives.get(id_)
-            if life is not None and life.queue != "hand":
+            if life is not None and life.queue != HAND:
                 yield f"task {id_} of queue {life.queue} in {call}"
 
 

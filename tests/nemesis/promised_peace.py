@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from tests.nemesis.evidence import Evidence
-from tests.nemesis.tasks import TAKEN_ALONG, UNREACHABLE
+from tests.nemesis.history import Note
+from tests.nemesis.tasks import LEASE_SECONDS, SHUTDOWN_SECONDS, TAKEN_ALONG, UNREACHABLE
+from wherry.worker.sweeper import CLEAN_UP_SECONDS
 
 # Until it has begun to work a process may end for reasons that are none later.
 START_SECONDS = 60.0
@@ -18,6 +20,19 @@ KILLED = -9
 DISMISSED = -15
 # A worker that was dismissed while the server was down could not report all it had.
 LEFT_SOME = 1
+_UNREPORTED = "could not be stored, they will run again"
+# From SIGTERM to that word: the time for handlers, and twice that for cleaning up.
+_LEAVING_SECONDS = SHUTDOWN_SECONDS + 2 * CLEAN_UP_SECONDS
+# A fault lasts no longer, nor what it takes to recover from it: a server of ours is a new process.
+_FAULT_SECONDS = 2 * LEASE_SECONDS
+# The way was there if something was stored so shortly before: whatever was left had its chance.
+_CHANCE_SECONDS = 2.0
+# What takes away a worker's way to its tasks, wholly or for some of them.
+_IN_THE_WAY = {
+    "restart the server", "kill a backend", "terminate backends", "exhaust connections",
+    "lock a table", "lose replies", "delay what is sent", "hold what is sent",
+    "kill a door", "pause a door", "dismiss a door", "lose a door's replies",
+}  # fmt: skip
 _REFUSAL = re.compile(r"\] \((?P<who>.*)\) (?:ERROR|PANIC):  (?P<what>.*?)(?: at character \d+)?$")
 # The driver asks for it when a coroutine is canceled that waits on a connection of its own.
 _CANCELED = "canceling statement due to user request"
@@ -60,8 +75,33 @@ def nothing_breaks(evidence: Evidence) -> Iterator[str]:
         if call.end == "broke":
             yield f"{call.who} {call.what} {call.asked}: {call.told['error']}"
     for note in evidence.noted("logged"):
-        if " is dead after " not in note.said["text"]:
+        if _UNREPORTED in note.said["text"]:
+            yield from _unless_cut_off(evidence, note)
+        elif " is dead after " not in note.said["text"]:
             yield f"{note.who} logged: {note.said['text']}"
+
+
+def _unless_cut_off(evidence: Evidence, note: Note) -> Iterator[str]:
+    """Say why a worker should have stored all it had, if it left something behind.
+
+    It may when it was told to leave and its way was cut for as long as it was leaving: then its
+    tasks run again. That they do, and end, is for O2 and the promises of outcomes.
+    """
+    dismissed = any(ended.name == note.who and ended.dismissed for ended in evidence.ended)
+    if not dismissed:
+        yield f"{note.who} left, though nobody told it to, and logged: {note.said['text']}"
+    stored = [n.at for n in evidence.noted("reported") if n.who == note.who and n.at <= note.at]
+    if stored and note.at - max(stored) < _CHANCE_SECONDS:
+        yield (
+            f"{note.who} had its way {note.at - max(stored):.1f} s before it left, and logged:"
+            f" {note.said['text']}"
+        )
+    since = note.at - _LEAVING_SECONDS - _FAULT_SECONDS
+    if not any(
+        since <= fault.at <= note.at and fault.said["kind"] in _IN_THE_WAY
+        for fault in evidence.noted("fault")
+    ):
+        yield f"nothing was in the way of {note.who}, which logged: {note.said['text']}"
 
 
 def the_server_refuses_nothing(evidence: Evidence) -> Iterator[str]:

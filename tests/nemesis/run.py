@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,11 +21,11 @@ from typing import Any, Self
 import psycopg
 
 import wherry
-from tests.nemesis import audit, bulk, bulk_audit, checker, coverage, tasks
+from tests.nemesis import audit, bulk, bulk_audit, checker, coverage, insisting, tasks
 from tests.nemesis.cast import MODULES, Cast, roles
 from tests.nemesis.doors import FAR_WORKER
 from tests.nemesis.evidence import Evidence, gather
-from tests.nemesis.faults import Nemesis, plan
+from tests.nemesis.faults import Fault, Nemesis, plan
 from tests.nemesis.history import History
 from tests.nemesis.server import OBSERVER, Server, free_port
 from tests.nemesis.wire import Wire
@@ -56,6 +57,8 @@ _WHAT_IS_LEFT = """
      where not exists (select from wherry.tasks where tasks.id = key.task_id)
 """
 
+# Tells what is still to happen, where this has been seen in a run.
+Owing = Callable[[Counter[str]], list[str]]
 
 # The promises whose breach means that a task was lost, moved as it must not, or completed twice.
 LOST = ("W1 acknowledged is there", "W1 the tables agree with the audit", bulk_audit.LOST)
@@ -175,8 +178,11 @@ class Stage:
             self.server.close()
             raise
 
-    def suffer(self, *, seconds: float) -> Counter[str]:
-        """Let everybody act while the plan is carried out; returns what took effect."""
+    def suffer(self, *, seconds: float, owing: Owing | None = None) -> Counter[str]:
+        """Let everybody act while the plan is carried out; returns what took effect.
+
+        *owing* tells what should happen as well before it is over, if it can.
+        """
         faults = plan(random.Random(f"{self.seed}/plan"), seconds=seconds, bulk=self.with_bulk)
         nemesis = Nemesis(
             faults,
@@ -196,8 +202,37 @@ class Stage:
             if now >= seconds and not nemesis.due and self._far_worker_was_heard():
                 break
             time.sleep(TICK_SECONDS)
+        if owing is not None:
+            self._insist(nemesis, owing)
         nemesis.unlock(now=math.inf)
         return nemesis.done
+
+    def _insist(self, nemesis: Nemesis, owing: Owing) -> None:
+        """Go on until nothing is owing, or it is no use."""
+        ends_at = time.monotonic() + insisting.INSIST_SECONDS
+        while missing := self._missing(nemesis, owing):
+            now = time.monotonic()
+            if now > ends_at:
+                return
+            print(f"still to happen: {', '.join(missing)}", flush=True)
+            nemesis.due += [Fault(0.0, kind) for kind in insisting.faults_for(missing)]
+            while time.monotonic() < now + insisting.LOOK_SECONDS:
+                self.cast.revive(*MODULES)
+                nemesis.act(now=time.monotonic())
+                time.sleep(TICK_SECONDS)
+
+    def _missing(self, nemesis: Nemesis, owing: Owing) -> list[str]:
+        """Return what is owing by the evidence so far."""
+        nemesis.unlock(now=math.inf)
+        for actor in self.cast.of(*MODULES):
+            # The look takes longer than any pause should.
+            self.cast.resume(actor)
+        while True:
+            try:
+                return owing(coverage.count(self.judge([], nemesis.done)))
+            except psycopg.OperationalError:
+                # The last fault was a restart.
+                time.sleep(TICK_SECONDS)
 
     def _far_worker_was_heard(self) -> bool:
         """Whether the worker without a database has reported anything: it starts most slowly."""
@@ -275,11 +310,16 @@ class Stage:
 
 
 def torture(
-    *, seconds: float, seed: int, mutant: str | None = None, with_bulk: bool = False
+    *,
+    seconds: float,
+    seed: int,
+    mutant: str | None = None,
+    with_bulk: bool = False,
+    owing: Owing | None = None,
 ) -> Verdict:
     """Run once; the histories are kept only if the verdict is not clean."""
     with Stage(seed=seed, mutant=mutant, with_bulk=with_bulk) as stage:
-        faults = stage.suffer(seconds=seconds)
+        faults = stage.suffer(seconds=seconds, owing=owing)
         evidence = stage.judge(stage.settle(), faults)
         broken, counted = stage.judge_bulk()
     broken |= checker.check(evidence)

@@ -23,8 +23,13 @@ from tests.nemesis.doors import ADDRESS_VARIABLE, database, fence
 TAKEN_ALONG = 66
 UNREACHABLE = 67
 LEASE_SECONDS = 2.0
+# Less than a lease, so that what is not confirmed in time goes back before it runs out.
+CONFIRM_SECONDS = 1.0
 REAP_SECONDS = 0.5
+SHUTDOWN_SECONDS = 5.0
 ACCOUNTS = 10
+# The queue of the chores.
+HAND = "hand"
 # Whoever is a victim of faults and not of its own doing must not run out of attempts.
 MANY = 500
 SOON = wherry.Fixed(0.1)
@@ -195,7 +200,7 @@ async def transfer_async(nonce: str, source: int, target: int, amount: int) -> N
         await wherry.current().acomplete(tx=connection)
 
 
-@app.task(queue="hand", retry=wherry.Fixed(0.05), max_attempts=MANY)
+@app.task(queue=HAND, retry=wherry.Fixed(0.05), max_attempts=MANY)
 async def chore(nonce: str) -> None:
     """Be settled by hand (see by_hand.py); no worker serves this queue."""
     began(nonce)

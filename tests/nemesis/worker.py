@@ -18,7 +18,15 @@ import wherry
 from tests.nemesis import history, mutants
 from tests.nemesis.doors import fence
 from tests.nemesis.player import HOUR_SECONDS, hold_lifeline, move_clock, note_complaints
-from tests.nemesis.tasks import LEASE_SECONDS, QUEUES, REAP_SECONDS, UNREACHABLE, app
+from tests.nemesis.tasks import (
+    CONFIRM_SECONDS,
+    LEASE_SECONDS,
+    QUEUES,
+    REAP_SECONDS,
+    SHUTDOWN_SECONDS,
+    UNREACHABLE,
+    app,
+)
 from wherry.app.work import run_worker, worker_settings
 from wherry.domain.lease import Reported
 from wherry.domain.outcome import Completed, Failed, Outcome
@@ -26,8 +34,6 @@ from wherry.worker.answers import log_answers
 
 # Nobody's clock but the database's may matter.
 CLOCKS_OFF = {"worker-1": HOUR_SECONDS, "worker-3": -HOUR_SECONDS}
-# Less than a lease, so that what is not confirmed in time goes back before it runs out.
-CONFIRM_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ async def work(name: str, part: Part) -> int:
         worker_settings(
             concurrency=part.concurrency,
             lease_for=LEASE_SECONDS,
-            shutdown_timeout=5.0,
+            shutdown_timeout=SHUTDOWN_SECONDS,
             # One of them polls only.
             listen=name != "worker-1",
         ),

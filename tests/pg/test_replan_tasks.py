@@ -125,6 +125,16 @@ def test_attempts_error_and_ttl_stay(session: Session) -> None:
     assert session.lease_one().attempt == 2
 
 
+def test_a_time_that_has_come_is_now(session: Session) -> None:
+    id_ = session.enqueue(delay=3600)
+    before = session.value("select wherry.now()")
+
+    session.call(RescheduleTasks((id_,), run_after=before - timedelta(days=400)))
+
+    assert session.task(id_).run_after >= before
+    assert session.value("select state from wherry.live") == "ready"
+
+
 def test_a_parked_task_stays_parked_unless_it_is_put_off(session: Session) -> None:
     beat = BeatWorker(instance=UUID_1, name="w", host="h", pid=1, queues=None, types=("other",))
     session.call(beat)

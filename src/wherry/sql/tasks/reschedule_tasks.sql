@@ -9,9 +9,13 @@ with mine as materialized (
     select live.id, live.queue, live.type, live.state, live.position, due.run_after
       from wherry.live
      cross join lateral (
-           select coalesce(
-                      :run_after::timestamptz,
-                      wherry.now() + :delay_seconds::double precision * interval '1 second'
+           -- A time that has come is now: from then on it counts how long a task waits.
+           select greatest(
+                      wherry.now(),
+                      coalesce(
+                          :run_after::timestamptz,
+                          wherry.now() + :delay_seconds::double precision * interval '1 second'
+                      )
                   ) as run_after
      ) as due
      where live.id = any (:ids::bigint[])

@@ -192,3 +192,22 @@ async def test_after_a_change_all_is_asked_anew() -> None:
     shared.forget()
 
     assert await shared.read(ALL, asked.verb) == 2
+
+
+async def test_an_answer_that_is_over_is_not_held() -> None:
+    class Large:
+        """Something that can be seen to be gone."""
+
+    asked = Asked()
+    shared = Shared(clock=asked.clock)
+
+    async def large(_caller: Caller) -> Large:
+        return Large()
+
+    held = weakref.ref(await shared.read(ALL, large))
+    assert held() is not None
+    asked.now += 3.0
+    await shared.read(ALL, asked.verb)
+    gc.collect()
+
+    assert held() is None

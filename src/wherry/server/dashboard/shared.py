@@ -35,6 +35,9 @@ class _Answer:
     future: asyncio.Future[Any]
     until: float | None = None
 
+    def is_over(self, now: float) -> bool:
+        return self.until is not None and now >= self.until
+
 
 class Shared:
     """The answers of one server, in one event loop."""
@@ -59,11 +62,12 @@ class Shared:
         """
         key = _key(caller, verb, args, asked)
         answer = self._kept.get(key)
-        if answer is None or (answer.until is not None and self._clock() >= answer.until):
+        now = self._clock()
+        if answer is None or answer.is_over(now):
+            self._forget_what_is_over(now)
             answer = _Answer(asyncio.get_running_loop().create_future())
             self._drop_old()
             self._kept[key] = answer
-            self._kept.move_to_end(key)
             while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
             asking = asyncio.create_task(self._ask(key, answer, verb(caller, *args, **asked)))
@@ -71,6 +75,11 @@ class Shared:
             asking.add_done_callback(self._asking.discard)
         # Whoever leaves takes the answer from nobody.
         return cast("R", await asyncio.shield(answer.future))
+
+    def _forget_what_is_over(self, now: float) -> None:
+        # An answer may be a page of megabytes, which nobody will be given any more.
+        for key in [key for key, answer in self._kept.items() if answer.is_over(now)]:
+            del self._kept[key]
 
     def forget(self) -> None:
         """Ask anew from now on, as after a change; who waits already is answered as asked."""

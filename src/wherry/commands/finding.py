@@ -11,6 +11,7 @@ from typing import Any
 
 from wherry.commands.base import Answer, Command, Rows, Statement
 from wherry.domain.filter import Counted, DeadGroup, DeadGroups, Filter
+from wherry.domain.options import HIGHEST_ID
 from wherry.domain.state import FINAL, State
 from wherry.domain.task import Page, Task
 
@@ -46,6 +47,8 @@ class ListTasks(Command[Page]):
         yield from limit_time(self.within_seconds)
         if self.before is None:
             return (yield from self._page(self.after, newest=self.after is None))
+        if self.before >= HIGHEST_ID:
+            return Page((), None)
         newer: list[int] = []
         params = span_of(self.filter, least=self.before + 1) | {"limit_tasks": self.limit + 1}
         for kind, states in kinds_of(self.filter):

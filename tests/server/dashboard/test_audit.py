@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.pg.support import Session
 from tests.server.dashboard.conftest import Browse, send
 from tests.server.dashboard.looked import Element, looked
@@ -86,3 +88,10 @@ async def test_only_who_may_read_all_queues_reads_the_audit(browse: Browse) -> N
     found = await client.get("audit")
 
     assert found.status_code == 403
+
+
+@pytest.mark.parametrize("name", ["action", "actor"])
+async def test_what_no_row_can_hold_is_refused(browse: Browse, name: str) -> None:
+    found = await (await browse()).get("audit", params={name: "\0"})
+
+    assert found.status_code == 400

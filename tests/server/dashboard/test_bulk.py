@@ -293,3 +293,11 @@ async def test_chosen_tasks_are_named_by_numbers(
 
     assert found.status_code == 400
     assert re.search("number|narrow", found.text)
+
+
+async def test_a_number_of_endless_digits_counts_for_nothing(browse: Browse) -> None:
+    client = await browse()
+
+    for name in ("done", "left", "total"):
+        asked = {"do": "tasks-cancel", "queue": "mail", name: "9" * 5000}
+        assert (await client.get("tasks-going", params=asked)).status_code == 200

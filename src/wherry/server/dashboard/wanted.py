@@ -145,6 +145,8 @@ def payload_text(text: str) -> str:
         json.loads(value)
     except ValueError:
         value = json.dumps(value)
+    except RecursionError:
+        raise InvalidOption("payload", text[:100], "has too many levels in one another") from None
     for name in reversed(path.split(".")):
         value = f"{{{json.dumps(name.strip())}: {value}}}"
     return value

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from wherry.commands.audit import AuditEntry, ListAudit
-from wherry.domain.options import check_id, check_integer
+from wherry.domain.options import check_id, check_integer, check_text
 from wherry.server.caller import Caller, Right
 from wherry.server.service.base import Base, require_right
+
+# A longer one is nobody's name.
+_LONGEST_BYTES: Final = 1000
 
 
 class Auditing(Base):
@@ -30,5 +35,8 @@ class Auditing(Base):
         check_integer(limit, option="limit", least=1, most=1001)
         if after is not None:
             check_id(after, option="after")
+        for name, said in (("action", action), ("actor", actor)):
+            if said is not None:
+                check_text(said, option=name, limit_bytes=_LONGEST_BYTES, empty_allowed=True)
         look = ListAudit(limit=limit, after=after, action=action, actor=actor)
         return await self.app.acarry(look, call="list_audit")

@@ -34,6 +34,7 @@ from wherry.server.service.values import Changed
 # One request works so long before it lets the browser see how far it is.
 _STEP_SECONDS: Final = 1.0
 _PAGE_TASKS: Final = 500
+_DIGITS: Final = 19
 _MOST_COUNTED: Final = 100_000
 _COUNT_WITHIN: Final = timedelta(seconds=3)
 _UNTIL: Final = "UTC. What comes later is left alone."
@@ -205,7 +206,8 @@ def _pairs(said: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _number(visit: Visit, name: str) -> int:
     text = visit.form.get(name) or visit.query.get(name, "")
-    return min(int(text), 2**63 - 1) if text.isascii() and text.isdecimal() else 0
+    is_one = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+    return min(int(text), 2**63 - 1) if is_one else 0
 
 
 def _done(changed: Changed) -> int:

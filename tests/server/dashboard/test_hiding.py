@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 
 import pytest
 
 from wherry.errors import ConfigError
+from wherry.server.caller import ANYBODY
+from wherry.server.dashboard.asking import Visit
 from wherry.server.dashboard.hiding import HIDDEN, Rules, shown_json
+from wherry.server.dashboard.rounds import Rounds
+from wherry.server.dashboard.shared import Shared
+from wherry.server.service import Service
 
 
 def shown(text: str, *rules: str, of: str = "payload") -> str:
@@ -98,3 +104,20 @@ def test_what_is_nested_too_deep_is_hidden_if_there_is_a_rule_for_it() -> None:
 def test_a_rule_that_hides_nothing_is_refused(rule: str) -> None:
     with pytest.raises(ConfigError, match="nothing to hide"):
         Rules.of([rule])
+
+
+async def test_a_large_text_is_written_while_others_are_answered(service: Service) -> None:
+    visit = Visit(
+        name="task", caller=ANYBODY, service=service, shared=Shared(), rounds=Rounds(service.app)
+    )
+    text = f'{{"a": [{"1, " * 50_000}1]}}'
+
+    writing = asyncio.create_task(visit.json(text, of="payload"))
+    turns = 0
+    while not writing.done():
+        turns += 1
+        await asyncio.sleep(0)
+
+    # One turn is what it takes that lets nobody else have any.
+    assert turns > 1
+    assert await writing == shown_json(text, of="payload", rules=Rules())

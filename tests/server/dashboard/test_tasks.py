@@ -12,6 +12,8 @@ from tests.pg.support import Session
 from tests.server.dashboard.conftest import Browse
 from tests.server.dashboard.looked import Element, looked
 from wherry.domain.failure import describe
+from wherry.server.dashboard.hiding import HIDDEN, Rules
+from wherry.server.dashboard.json_text import brief_json
 from wherry.server.dashboard.pages import tasks
 from wherry.server.dashboard.wanted import payload_text
 from wherry.server.service import Service
@@ -248,3 +250,50 @@ async def test_who_may_only_read_can_choose_nothing(browse: Browse, session: Ses
 )
 def test_a_field_is_said_briefly(said: str, meant: str) -> None:
     assert payload_text(said) == meant
+
+
+async def test_nothing_is_newer_than_the_last_number_there_can_be(
+    browse: Browse, session: Session
+) -> None:
+    fill(session)
+
+    found = await (await browse()).get("tasks", params={"before": 2**63 - 1})
+
+    assert found.status_code == 200
+    assert not ids(looked(found.text))
+
+
+@pytest.mark.parametrize("name", ["q", "payload"])
+async def test_a_field_of_endless_depth_cannot_be_asked_for(browse: Browse, name: str) -> None:
+    found = await (await browse()).get("tasks", params={name: f"a={'[' * 5000}"})
+
+    assert found.status_code == 400
+    assert looked(found.text).at("trouble").text.strip()
+
+
+@pytest.mark.parametrize(
+    ("stored", "rule", "brief"),
+    [
+        ('{"a":1,"b":[1.10,"\\u00fc",null]}', "payload.x", '{"a": 1, "b": [1.10, "ü", null]}'),
+        ('{"a":{"b":[1,{"c":2}]},"d":3}', "payload.a", f'{{"a": {HIDDEN}, "d": 3}}'),
+        ('{"a":[{"b":"secret"},2]}', "payload.a.*.b", f'{{"a": [{{"b": {HIDDEN}}}, 2]}}'),
+        ('{"a":"\\ud800"}', "payload.x", '{"a": "\\ud800"}'),
+    ],
+)
+def test_a_task_says_briefly_what_it_carries(stored: str, rule: str, brief: str) -> None:
+    assert brief_json(stored, of="payload", rules=Rules.of([rule]), most=100) == brief
+
+
+def test_what_a_list_shows_no_more_of_is_not_looked_at() -> None:
+    looked_at: list[tuple[str, ...]] = []
+
+    class Watched(Rules):
+        def hide(self, path: tuple[str, ...]) -> bool:
+            looked_at.append(path)
+            return False
+
+    brief = brief_json(f"[{'1,' * 100_000}1]", of="payload", rules=Watched(), most=160)
+
+    assert len(brief) == 160
+    assert brief.endswith("…")
+    assert len(looked_at) < 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
@@ -21,6 +22,8 @@ R = TypeVar("R")
 
 # Of a form or a query: as much as any of ours has, and room for a reason.
 MOST_FIELDS: Final = 2_000
+# Shown sooner than a thread is there for it.
+_SMALL: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +64,15 @@ class Visit:
         """Say whether the visitor has a right on a queue, or (None) on all."""
         return self.caller.may(right, queue)
 
-    def json(self, text: str, *, of: str) -> str:
+    async def json(self, text: str, *, of: str) -> str:
         """Return stored JSON for a page, without what is not to be shown.
 
-        *of*: payload, result or headers.
+        *of*: payload, result or headers. A megabyte of it takes seconds, in which others, and
+        workers above all, are to be answered.
         """
-        return shown_json(text, of=of, rules=self.rules)
+        if len(text) <= _SMALL:
+            return shown_json(text, of=of, rules=self.rules)
+        return await asyncio.to_thread(shown_json, text, of=of, rules=self.rules)
 
     @property
     def range(self) -> Range:

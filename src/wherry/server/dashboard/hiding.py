@@ -71,8 +71,17 @@ def shown_json(text: str, *, of: str, rules: Rules) -> str:
         return text
 
 
+def _pairs(pairs: list[tuple[str, Any]]) -> _Pairs:
+    return _Pairs(pairs)
+
+
+def _number(text: str) -> _Number:
+    # Functions, and not the classes themselves: between two of them other threads get their turn.
+    return _Number(text)
+
+
 _read: Final = json.JSONDecoder(
-    object_pairs_hook=_Pairs, parse_int=_Number, parse_float=_Number, parse_constant=_Number
+    object_pairs_hook=_pairs, parse_int=_number, parse_float=_number, parse_constant=_number
 ).decode
 
 

@@ -62,6 +62,46 @@ def _pieces(shown: str) -> Iterator[Piece]:
         yield Piece("", shown[at:])
 
 
+def brief_json(stored: str, *, of: str, rules: Rules, most: int) -> str:
+    """Return a line of stored JSON without what is not to be shown, *most* characters at most.
+
+    What is behind is not even looked at, however much it is. *of*: payload, result or headers.
+    """
+    said: list[str] = []
+    length = 0
+    for text in _brief_pieces(stored, of, rules):
+        said.append(text)
+        length += len(text)
+        if length > most:
+            return f"{''.join(said)[: most - 1]}…"
+    return "".join(said)
+
+
+def _brief_pieces(stored: str, of: str, rules: Rules) -> Iterator[str]:
+    hidden_depth = 0
+    for token in _tokens(stored, of):
+        step = (token.text in _OPENS) - (token.text in _CLOSES) if token.is_mark else 0
+        if hidden_depth:
+            hidden_depth += step
+        elif token.path and rules.hide(token.path):
+            yield HIDDEN
+            hidden_depth = max(step, 0)
+        elif token.text in (":", ",") and token.is_mark:
+            yield f"{token.text} "
+        else:
+            yield _readable(token.text) if token.text.startswith('"') else token.text
+
+
+def _readable(text: str) -> str:
+    """Return a JSON string with its letters in place of their escapes."""
+    try:
+        plain = json.dumps(json.loads(text), ensure_ascii=False)
+        plain.encode()
+    except ValueError:
+        return text
+    return plain
+
+
 def restored(edited: str, stored: str, *, of: str, rules: Rules) -> str:
     """Return what a person made of a text in which values are hidden, with what is stored there.
 

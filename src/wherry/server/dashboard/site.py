@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -208,7 +209,7 @@ class _Asking:
         if page is not None:
             if method == "POST":
                 raise Refused(405, "METHOD_NOT_ALLOWED", "this address takes GET and HEAD")
-            return self._page(page, await page.show(visit))
+            return await self._page(page, await page.show(visit))
         assert action is not None
         return await self._action(action, visit, method)
 
@@ -218,7 +219,7 @@ class _Asking:
         if method != "POST":
             question: Question = await action.ask(visit)
             shown = Shown("question.html", question.title, {"question": question})
-            return self._page(Page(action.path, _never, action.nav), shown)
+            return await self._page(Page(action.path, _never, action.nav), shown)
         went = await action.act(visit)
         await self._site.changed()
         said = urlsafe_b64encode(f"{int(went.is_good)}{went.said[:600]}".encode()).decode()
@@ -227,13 +228,14 @@ class _Asking:
         )
         return redirect(went.to, cookies=[cookie] if went.said else [])
 
-    def _page(self, page: Page, shown: Shown) -> Reply:
+    async def _page(self, page: Page, shown: Shown) -> Reply:
         said = None
         if session.SAID_COOKIE in self._cookies and not self._is_parts:
             said = _said(self._cookies[session.SAID_COOKIE])
             gone = session.drop_cookie(session.SAID_COOKIE, is_secure=self._is_secure)
             self._set.append(gone)
-        return self._framed(shown, nav=page.nav, said=said)
+        # A large page takes seconds to write, in which workers are to be answered.
+        return await asyncio.to_thread(self._framed, shown, nav=page.nav, said=said)
 
     def _framed(
         self, shown: Shown, *, nav: str | None, said: tuple[bool, str] | None = None

@@ -71,10 +71,10 @@ async def show_task(visit: Visit) -> Shown:
         "is_final": task.state in FINAL,
         "told": [_told(visit, task, reason) for reason in why.reasons],
         "events": list(events(task)),
-        "payload": _shown(visit, task.payload_text, of="payload"),
-        "result": _shown(visit, task.result_text, of="result"),
-        "headers": _shown(visit, task.headers_text, of="headers"),
-        "retry": _shown(visit, task.retry_text, of="retry"),
+        "payload": await _shown(visit, task.payload_text, of="payload"),
+        "result": await _shown(visit, task.result_text, of="result"),
+        "headers": await _shown(visit, task.headers_text, of="headers"),
+        "retry": await _shown(visit, task.retry_text, of="retry"),
         "trace_id": trace_id(task),
         "buttons": buttons(visit, task) if visit.may(Right.ADMIN, task.queue) else [],
     }
@@ -149,11 +149,11 @@ def trace_id(task: Task) -> str | None:
     return found[1] if found else None
 
 
-def _shown(visit: Visit, text: str | None, *, of: str) -> Text | None:
+async def _shown(visit: Visit, text: str | None, *, of: str) -> Text | None:
     """Return a stored text as the page shows it: the beginning of a long one, unless asked."""
     if text is None:
         return None
-    shown = visit.json(text, of=of)
+    shown = await visit.json(text, of=of)
     return parted(shown, most=len(shown) if visit.query.get("whole") == "1" else SHOWN_CHARS)
 
 

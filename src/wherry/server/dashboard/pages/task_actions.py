@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -120,7 +121,7 @@ async def requeue(visit: Visit) -> Went:
 async def ask_clone(visit: Visit) -> Question:
     """Ask with which payload, and in which queue, a task is stored anew."""
     task = await asked_task(visit)
-    payload = visit.json(task.payload_text, of="payload")
+    payload = await visit.json(task.payload_text, of="payload")
     fields = [Field("queue", "Queue", value=task.queue)]
     if len(payload) <= _MOST_EDITED:
         hint = "What stands hidden here stays as it is stored." if HIDDEN in payload else ""
@@ -142,8 +143,10 @@ async def clone(visit: Visit) -> Went:
     """Store a task anew."""
     task = await asked_task(visit)
     edited = visit.form.get("payload", "").replace("\r\n", "\n").strip()
-    is_same = not edited or edited == visit.json(task.payload_text, of="payload").strip()
-    payload = restored(edited, task.payload_text, of="payload", rules=visit.rules)
+    is_same = not edited or edited == (await visit.json(task.payload_text, of="payload")).strip()
+    payload = await asyncio.to_thread(
+        restored, edited, task.payload_text, of="payload", rules=visit.rules
+    )
     made = await visit.service.clone_task(
         visit.caller,
         id=task.id,

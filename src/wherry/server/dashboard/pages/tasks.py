@@ -15,6 +15,7 @@ from wherry.errors import TimedOut
 from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Page, Shown, Visit
 from wherry.server.dashboard.bulks import BULKS
+from wherry.server.dashboard.json_text import brief_json
 from wherry.server.dashboard.task_words import STATES
 from wherry.server.dashboard.wanted import MOMENTS, TEXTS, Wanted
 from wherry.server.dashboard.words import number
@@ -121,7 +122,8 @@ def _row(visit: Visit, task: Task) -> Row:
     if task.error and task.state is not State.SUCCEEDED:
         note, is_error = task.error.strip().partition("\n")[0], task.state in FINAL
     else:
-        note, is_error = " ".join(visit.json(task.payload_text, of="payload").split()), False
+        brief = brief_json(task.payload_text, of="payload", rules=visit.rules, most=_BRIEF)
+        note, is_error = " ".join(brief.split()), False
     if len(note) > _BRIEF:
         note = f"{note[: _BRIEF - 1]}…"
     return Row(task, kind, word, note, is_error)

@@ -15,7 +15,7 @@ import pytest
 from tests.pg.support import OpenSession, Session, result_of, spec
 from wherry.commands.maintenance import ParkTasks
 from wherry.commands.workers import BeatWorker
-from wherry.domain.lease import Rare
+from wherry.domain.lease import Lease, Rare
 from wherry.testing import Clock
 
 ODD = "\x01 \t \\ \U0001f600 \u2028"
@@ -30,13 +30,18 @@ def test_an_empty_queue_gives_nothing_and_writes_nothing(session: Session) -> No
     assert session.dump() == before
 
 
-def test_higher_priority_goes_first_then_what_became_ready_first(session: Session) -> None:
-    """PRI-04, PRI-10."""
+@pytest.mark.parametrize("at_a_time", [1, 4, 10])
+def test_higher_priority_goes_first_then_what_became_ready_first(
+    session: Session, at_a_time: int
+) -> None:
+    """PRI-04, PRI-10: within a lease, and from one lease to the next."""
     tasks = session.enqueue_many(
         *(spec(payload={"n": n}, priority=p) for n, p in enumerate([0, 5, -100, 5, 100, 0]))
     )
 
-    leases = session.lease(10)
+    leases: list[Lease] = []
+    while more := session.lease(at_a_time):
+        leases += more
 
     numbers = [lease.payload["n"] for lease in leases]
     assert numbers == [4, 1, 3, 0, 5, 2]

@@ -133,9 +133,8 @@ async def test_a_delayed_task_starts_when_it_is_due_and_not_at_the_next_poll(
     async def t() -> None:
         began.append(time.monotonic())
 
-    never = {"poll_every": NEVER, "poll_every_when_listening": NEVER, "look_every": NEVER}
     await app.aenqueue("t", delay=3)
-    async with at_work(app, **never):
+    async with at_work(app, poll_every=NEVER, poll_every_when_listening=NEVER, look_every=NEVER):
         connection = connect()
         await await_for(lambda: waiting(connection))
         await await_for(lambda: len(began) == 1, seconds=20)

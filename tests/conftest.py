@@ -11,10 +11,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import settings
 
 import wherry
 from tests.pg.support import OpenSession, Session
 from wherry.testing import Clock
+
+# How long an example takes is nothing that a shared machine can tell.
+settings.register_profile("wherry", deadline=None)
+settings.load_profile("wherry")
 
 pytest_plugins = ["wherry.testing.plugin"]
 

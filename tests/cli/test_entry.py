@@ -269,5 +269,5 @@ def test_a_schema_name_that_postgresql_would_cut_is_refused(cli: Cli) -> None:
 def test_main_is_the_click_command() -> None:
     assert sorted(main.commands) == [
         "audit", "bench", "dead", "doctor", "enqueue", "migrate", "queues", "server", "tasks",
-        "token", "up", "worker", "workers",
+        "token", "top", "up", "worker", "workers",
     ]  # fmt: skip

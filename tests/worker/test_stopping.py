@@ -154,7 +154,7 @@ async def test_a_plain_handler_learns_of_its_lost_lease_by_its_flag(
         await await_for(lambda: leases)
         clock.advance(seconds=4)
         dead = await finished(app, id_)
-        assert told == [True]
+        await await_for(lambda: told == [True])
         late = [
             await app.acomplete(leases[0]),
             await app.afail(leases[0], "late"),

@@ -11,7 +11,6 @@ import errno
 import io
 import json
 import logging
-import logging.config
 import math
 import os
 import sys
@@ -105,7 +104,9 @@ def _configure_by(file: Path) -> None:
     try:
         settings: Any = json.loads(file.read_text())
         # Python's own default would silence every logger that was made before.
-        logging.config.dictConfig({"disable_existing_loggers": False, **settings})
+        from logging.config import dictConfig
+
+        dictConfig({"disable_existing_loggers": False, **settings})
     except Exception as error:  # dictConfig calls whatever the file names
         raise click.UsageError(
             f"--log-config: {file} sets up no logging ({type(error).__name__}: {error}"

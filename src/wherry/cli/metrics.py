@@ -9,7 +9,6 @@ map, would take callbacks from every metric that the application has itself.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -24,6 +23,8 @@ from wherry.telemetry.loggers import logger
 from wherry.telemetry.readings import Buckets, Reading, added_up, from_json, to_json
 
 if TYPE_CHECKING:
+    import asyncio
+
     from prometheus_client import CollectorRegistry
 
     from wherry.app.app import App
@@ -131,6 +132,8 @@ class Told:
 
         Whoever gave it to the worker closes it.
         """
+        import asyncio
+
         reading, writing = os.pipe()
         with self._lock:
             self._started += 1

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from wherry.app.asked_filter import held_text
 from wherry.cli import bulk, values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
@@ -150,7 +149,12 @@ def chosen(given: dict[str, Any], *, default: Sequence[str]) -> bulk.Chosen:
     """Return the choice that the options of `with_filters` make, taking them out of *given*."""
     states: tuple[str, ...] = given.pop("state") or tuple(default)
     said = {name: given.pop(name) for name in bulk.CHOOSING}
-    said["payload"] = held_text(said["payload"]) if said["payload"] else None
+    if said["payload"]:
+        from wherry.app.asked_filter import held_text
+
+        said["payload"] = held_text(said["payload"])
+    else:
+        said["payload"] = None
     return bulk.Chosen(states=states, **said)
 
 

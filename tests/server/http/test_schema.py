@@ -14,10 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
+import pytest
 
 from wherry.server.http import HttpDoor
 
 
+# Hundreds of requests: a busy machine takes long for them.
+@pytest.mark.timeout(600)
 async def test_whatever_the_document_allows_is_taken_and_what_it_does_not_is_refused(
     door: HttpDoor, root: Callable[[str], str]
 ) -> None:

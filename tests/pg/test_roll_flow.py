@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import wherry
@@ -218,6 +219,24 @@ def test_a_recount_corrects_what_others_have_changed_without_counting(session: S
     assert wrong == 3
     assert counted(session) == there(session)
     assert totals(session) == {"enqueued": 1, "succeeded": 1}
+
+
+def test_a_recount_that_fails_is_tried_again_an_hour_later_only(
+    session: Session, clock: Clock
+) -> None:
+    session.rows("alter function wherry.recount() rename to recount_of_another_version")
+    session.rows("update wherry.chore set due_at = '-infinity'")
+
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        session.call(RecountTasks())
+    session.rows("alter function wherry.recount_of_another_version() rename to recount")
+    session.rows("delete from wherry.tally")
+    session.enqueue("t")
+    session.rows("delete from wherry.flow")
+
+    assert session.call(RecountTasks()) == 0
+    clock.advance(seconds=3601)
+    assert session.call(RecountTasks()) == 1
 
 
 def test_what_is_too_much_is_not_recounted(session: Session) -> None:

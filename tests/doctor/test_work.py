@@ -58,6 +58,15 @@ def test_a_due_task_that_waits_too_long_is_told_with_its_queue(
 
     assert found.verdict is verdict
     assert "in queue 'slow' at priority -5" in found.seen
+    assert "late, too" not in found.seen
+
+
+def test_how_many_more_queues_are_late_is_said(look: Look, session: Session, clock: Clock) -> None:
+    for queue in ("slow", "other"):
+        session.enqueue(queue=queue)
+    clock.advance(minutes=20)
+
+    assert "; 1 other is late, too" in look("due tasks").seen
 
 
 def test_a_delayed_task_that_nobody_promotes_is_a_problem(

@@ -81,3 +81,19 @@ def test_a_long_error_is_cut() -> None:
     ended = replace(READY, state="dead", finished_at=NOW, error="x" * 10_000)
 
     assert len(why(ended).reasons[0].text) < 500
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("succeeded", "it succeeded on w-1 5.0 s ago, at attempt 2"),
+        ("failed", "it failed for good on w-1 5.0 s ago."),
+        ("dead", "it died on w-1 5.0 s ago, after 2 of 2 attempts."),
+        ("canceled", "it was canceled on w-1 5.0 s ago"),
+    ],
+)
+def test_how_it_ended_is_said_with_where_and_when(state: str, said: str) -> None:
+    at = NOW - timedelta(seconds=5)
+    ended = replace(READY, state=state, finished_at=at, holder="w-1", attempts=2, max_attempts=2)
+
+    assert why(ended).reasons[0].text == said

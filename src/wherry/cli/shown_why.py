@@ -21,8 +21,6 @@ def show_why(out: Output, why: Why) -> None:
         out.json({name: fields[name] for name in order})
         return
     if why.state is None:
-        for reason in why.reasons:
-            out.note(reason.advice)
         return
     out.line(f"task {why.id} is {why.state}", bold=True)
     for reason in why.reasons:

@@ -111,7 +111,9 @@ def why(asked: Asked, /, id: int) -> None:
         found = app.why(id)
     show_why(Output(asked), found)
     if found.state is None:
-        raise NotFound(id)
+        # One sentence: what is wrong first, and behind it what may have been.
+        missing = [str(NotFound(id)), *(reason.advice for reason in found.reasons)]
+        raise click.ClickException(": ".join(missing))
 
 
 @tasks.command()

@@ -50,7 +50,8 @@ def judge_lateness(rows: Rows) -> Judgment:
     if late_seconds < _LATE_SECONDS:
         return fine(said)
     others = sum(late >= _LATE_SECONDS for _, _, late in rows[1:])
-    said += f"; {count(others, 'other queue or priority')} are late, too" if others else ""
+    if others:
+        said += f"; {count(others, 'other')} {'is' if others == 1 else 'are'} late, too"
     return (problem if late_seconds >= _TOO_LATE_SECONDS else warning)(
         said,
         "give the queue more workers or slots; see what it holds: wherry queues list, and who"

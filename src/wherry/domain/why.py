@@ -179,28 +179,26 @@ def why(facts: Facts) -> Why:
 def _ended(facts: Facts) -> Iterator[Reason]:
     ended_at = facts.finished_at or facts.now
     ago = f"{span(facts.after(ended_at))} ago"
-    by = f" by {facts.holder}" if facts.holder else ""
+    on = f" on {facts.holder}" if facts.holder else ""
     said = f": {facts.reason}" if facts.reason else ""
     error = f" Its last error: {_short(facts.error)}" if facts.error else ""
     again = f"mend the cause, then: wherry dead requeue {facts.id}"
     match State(facts.state):
         case State.SUCCEEDED:
-            text = f"it is done{by}, {ago}, at attempt {facts.attempts}"
+            text = f"it succeeded{on} {ago}, at attempt {facts.attempts}"
             yield Reason(Code.SUCCEEDED, text, at=ended_at)
         case State.FAILED:
-            text = f"it failed for good{by}, {ago}{said}.{error}"
+            text = f"it failed for good{on} {ago}{said}.{error}"
             yield Reason(Code.FAILED, text, f"its handler said: do not retry; {again}", ended_at)
         case State.DEAD:
             tried = f"after {facts.attempts} of {facts.max_attempts} attempts"
-            yield Reason(
-                Code.DEAD, f"it is dead{by}, {ago}, {tried}{said}.{error}", again, ended_at
-            )
+            yield Reason(Code.DEAD, f"it died{on} {ago}, {tried}{said}.{error}", again, ended_at)
         case _:
             advice = (
                 "who canceled it stands in: wherry audit; to run it: wherry tasks requeue"
                 f" {facts.id}"
             )
-            yield Reason(Code.CANCELED, f"it was canceled{by}, {ago}{said}", advice, ended_at)
+            yield Reason(Code.CANCELED, f"it was canceled{on} {ago}{said}", advice, ended_at)
 
 
 def _leased(facts: Facts) -> Iterator[Reason]:

@@ -49,3 +49,16 @@ def test_a_page_is_well_and_for_everybody(
     wide = tab.page.evaluate("document.documentElement.scrollWidth")
     assert wide <= SIZES[size]["width"]
     tab.must_be_well()
+
+
+def test_on_a_phone_nothing_is_wider_than_its_room(tabs: Tabs, shop: Site) -> None:
+    tab = tabs.open(shop, size=NARROW)
+
+    tab.go(addresses.EVERY["queues"])
+    tab.page.locator("h1").wait_for()
+    wide = tab.page.evaluate(
+        "[...document.querySelectorAll('.places a, td')]"
+        ".filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.innerText)"
+    )
+
+    assert wide == []

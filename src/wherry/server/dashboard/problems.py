@@ -17,7 +17,7 @@ from wherry.domain.flow import Lines
 from wherry.domain.task import QueueDepth
 from wherry.domain.worker import WorkerSeen
 from wherry.server.dashboard.rounds import Round
-from wherry.server.dashboard.words import number, rate, span
+from wherry.server.dashboard.words import number, plural, span
 
 # What of the doctor's checks is judged here, from fresher numbers.
 _JUDGED_HERE: Final = frozenset({"workers", "due tasks", "paused queues"})
@@ -113,8 +113,8 @@ def _of_queues(queues: Iterable[QueueDepth], now: datetime) -> Iterable[Trouble]
         yield Trouble(
             _KINDS[judged.verdict],
             f"{queue.queue} is paused",
-            f"{number(queue.ready)} tasks wait there since"
-            f" {span((now - queue.paused_at).total_seconds())}{by}{why}",
+            f"{plural(queue.ready, 'task')} ready; paused"
+            f" {span((now - queue.paused_at).total_seconds())} ago{by}{why}",
             "If that is over, resume it.",
             "queue",
             (("name", queue.queue),),
@@ -156,8 +156,7 @@ def _growing(lines: Lines, queues: dict[str, QueueDepth]) -> Iterable[Trouble]:
         yield Trouble(
             "warn",
             f"{name} is growing",
-            f"In the last {span(seconds)} {rate(came / seconds)} came and {rate(went / seconds)}"
-            " ended.",
+            f"In the last {span(seconds)}, {number(came)} came and {number(went)} ended.",
             "More slots help if its workers are busy; if they are not, see what fails there.",
             "queue",
             (("name", name),),

@@ -39,7 +39,7 @@ async def show_dead(visit: Visit) -> Shown:
         "states": _STATES,
         "may_change": visit.may(Right.ADMIN, queue or None),
     }
-    return Shown("dead.html", "Dead letters", values)
+    return Shown("dead.html", "Dead tasks", values)
 
 
 PAGES = (Page("dead", show_dead, nav="dead"),)

@@ -86,7 +86,7 @@ def events(task: Task) -> Iterator[Event]:
     yield from _end(task)
     for attempt in reversed(task.history):
         yield _of_attempt(attempt, is_newest=attempt is task.history[-1])
-    yield Event(kind="idle", title="Enqueued", at=task.created_at)
+    yield Event(kind="enqueued", title="Enqueued", at=task.created_at)
 
 
 def _end(task: Task) -> Iterator[Event]:

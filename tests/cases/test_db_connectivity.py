@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,10 @@ import pytest
 import wherry
 from tests.facts import await_for
 from tests.worker.support import at_work, finished, set_for_all
+from wherry.config import PoolSettings
 from wherry.domain.state import State
+from wherry.transport import listen
+from wherry.transport.patience import Patience
 
 Connect = Callable[..., psycopg.Connection[Any]]
 NEVER = timedelta(seconds=600)
@@ -51,6 +55,34 @@ async def test_a_listener_that_was_cut_hears_again(app: wherry.App, connect: Con
             for _ in range(3):
                 made = await app.aenqueue("t")
                 assert (await finished(app, made.id, seconds=5)).state is State.SUCCEEDED
+
+
+async def test_a_listener_that_fails_after_it_has_connected_leaves_no_session(
+    dsn: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LN-10: a hundred times, in the step that follows; whoever else holds the connection."""
+    made: list[psycopg.AsyncConnection[Any]] = []
+
+    async def fails(connection: psycopg.AsyncConnection[Any], *_: object, **__: object) -> None:
+        made.append(connection)
+        raise psycopg.OperationalError("no channel")
+
+    monkeypatch.setattr(listen, "arun", fails)
+    monkeypatch.setattr(Patience, "next_pause", lambda *_, **__: 0.0)
+    listener = listen.Listener(
+        dsn, schema="wherry", name="wherry deaf", settings=PoolSettings(), heard=lambda _: None
+    )
+
+    listening = asyncio.create_task(listener.run())
+    await await_for(lambda: len(made) >= 100)
+    listening.cancel()
+    with suppress(asyncio.CancelledError):
+        await listening
+
+    assert [each for each in made if not each.closed] == []
+    asked = "select count(*) from pg_stat_activity where application_name like 'wherry deaf%'"
+    connection = connect()
+    await await_for(lambda: connection.execute(asked.encode()).fetchall() == [(0,)])
 
 
 async def test_a_worker_that_may_start_on_a_read_only_server_says_so_and_waits(

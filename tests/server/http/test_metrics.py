@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,8 +19,10 @@ from tests.worker.support import until
 from wherry.config import ServerSettings
 from wherry.domain.flow import COUNTED
 from wherry.domain.token import Right
+from wherry.server.http.metrics import Metrics
 from wherry.server.run import Server
 from wherry.telemetry.families import FLEET, PROCESS, SERVER, Family
+from wherry.telemetry.readings import Reading
 
 Connect = Callable[..., psycopg.Connection[Any]]
 
@@ -52,7 +55,11 @@ def summed_up(sql: psycopg.Connection[Any], queue: str, type: str) -> None:
         " else -1 end, 1, 0.5 from made, unnest(%s::text[]) as kind",
         (queue, type, [*COUNTED, "wait", "run"]),
     )
-    sql.execute("update wherry.chore set done_at = wherry.now() where name = 'roll'")
+    # Nothing that happens besides is summed up meanwhile.
+    sql.execute(
+        "update wherry.chore set done_at = wherry.now(), due_at = wherry.now() + interval '1 hour'"
+        " where name = 'roll'"
+    )
 
 
 def names(families: tuple[Family, ...]) -> set[str]:
@@ -172,3 +179,26 @@ async def test_the_form_is_that_which_is_asked_for(app: wherry.App) -> None:
     assert openly.headers["content-type"].startswith("application/openmetrics-text")
     assert openly.text.endswith("# EOF\n")
     assert (head.status_code, posted.status_code) == (200, 405)
+
+
+async def test_of_many_who_ask_at_once_one_is_written_for_at_a_time(
+    app: wherry.App,
+) -> None:
+    meets = threading.Barrier(2)
+    met: list[bool] = []
+
+    class Watched(Metrics):
+        def _written(self, accept: str, told: list[Reading]) -> tuple[str, bytes]:
+            try:
+                meets.wait(0.05)
+                met.append(True)
+            except threading.BrokenBarrierError:
+                meets.reset()
+            return super()._written(accept, told)
+
+    metrics = Watched(app, None)
+
+    told = await asyncio.gather(*(metrics.shown("") for _ in range(4)))
+
+    assert len(told) == 4
+    assert not met

@@ -24,12 +24,15 @@ class Metrics:
     def __init__(self, app: App, fleet: Fleet | None) -> None:
         self._fleet = fleet
         self._meters = metered(app)
+        self._writing = asyncio.Lock()
 
     async def shown(self, accept: str) -> tuple[str, bytes]:
         """Return media type and text, as the request's Accept would have it."""
         told = [] if self._fleet is None else await self._fleet.read()
-        # Ten thousand lines take a while, in which others are to be answered.
-        return await asyncio.to_thread(self._written, accept, told)
+        # Ten thousand lines take a while, in which others are to be answered. Many threads that
+        # write at once would leave them none of it.
+        async with self._writing:
+            return await asyncio.to_thread(self._written, accept, told)
 
     def _written(self, accept: str, told: list[Reading]) -> tuple[str, bytes]:
         registry = CollectorRegistry()

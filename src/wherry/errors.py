@@ -1,7 +1,6 @@
 """Every exception that Wherry raises; what a handler may raise to end its attempt is in signals.py.
 
-Expected answers are values: a lost lease in a batch comes back as `Reported.LOST`. Not so in a
-completion inside the caller's transaction, where one could be overlooked and the effects committed.
+Expected answers are values (`Reported.LOST`); not in a caller's transaction, which would commit.
 
     WherryError
     ├── ConfigError                 something is missing or contradictory in the set-up
@@ -36,6 +35,7 @@ completion inside the caller's transaction, where one could be overlooked and th
     ├── PermissionDenied            a server knows, and this is not for them
     ├── LimitReached                a server has had enough of this caller for now
     ├── KeyTaken                    a requeue whose key now names another task
+    ├── NotFinal                    a task that was to be deleted has not ended
     ├── IdTaken                     a new task's id names another: the database went back
     ├── NotFound                    no task has this id
     ├── TimedOut                    a search took longer than it may; nothing was changed
@@ -54,7 +54,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 
 class WherryError(Exception):
@@ -109,10 +108,8 @@ class EmbeddedStartFailed(EmbeddedError):
 
     def __init__(self, reason: str, *, log_path: str = "", log_tail: str = "") -> None:
         self.reason, self.log_path, self.log_tail = reason, log_path, log_tail
-        text = f"the embedded PostgreSQL did not start: {reason}"
-        if log_tail:
-            text += f"\nThe end of {log_path}:\n{log_tail}"
-        super().__init__(text)
+        end = f"\nThe end of {log_path}:\n{log_tail}" if log_tail else ""
+        super().__init__(f"the embedded PostgreSQL did not start: {reason}{end}")
 
 
 class SchemaError(WherryError):
@@ -308,6 +305,10 @@ class KeyTaken(WherryError):
         )
 
 
+class NotFinal(WherryError):
+    """A task that was to be deleted as its copy was stored has not ended; nothing was done."""
+
+
 class IdTaken(WherryError):
     """A new task's id names another one; nothing is stored. `moved`: the next one's will not."""
 
@@ -390,11 +391,10 @@ class ShuttingDown(Unavailable):
         super().__init__("the server is shutting down: ask again")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """A bounded repr: an error about a huge value must not be huge itself."""
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001 - a value's own repr is broken
-        # The error about it must still come out.
+    except Exception:  # noqa: BLE001 - its own repr is broken; the error must still come out
         text = f"<unprintable {type(value).__name__}>"
     return text if len(text) <= 80 else f"{text[:60]}…{text[-15:]}"

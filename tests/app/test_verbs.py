@@ -63,6 +63,7 @@ CALLS: dict[str, Callable[[Listening], object]] = {
     "group_dead_tasks": lambda app: app.group_dead_tasks(),
     "result": lambda app: app.result(NOBODY, timeout=0),
     "why": lambda app: app.why(NOBODY),
+    "copy_task": lambda app: app.copy_task(NOBODY),
     "cancel": lambda app: app.cancel(NOBODY),
     "requeue": lambda app: app.requeue(NOBODY),
     "purge": lambda app: app.purge(NOBODY),

@@ -203,6 +203,8 @@ CASES = [
                                             {"ids": list(range(800_101, 800_301))}),
          60, pages_before_17=550),
     Case("get a task", lambda: GetTask(800_100), 150),
+    Case("read what a copy takes over",
+         lambda: Statement("tasks/read_original", {"id": 800_100}), 150),
     Case("list what workers hold", lambda: Statement("workers/list_held", {"most": 200}), 1500),
     Case("list dead tasks", lambda: ListTasks(Filter(states=frozenset({State.DEAD})), 10),
          130),

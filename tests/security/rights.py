@@ -27,6 +27,15 @@ class Need:
     needs_star: bool = False
     # What a caller hears who has other rights, but not this.
     without: Elsewhere = "denied"
+    # Rights that it needs besides.
+    also: tuple[str, ...] = ()
+    # Whether it leaves a row in the audit, as all that needs `admin` does.
+    is_audited: bool = False
+
+    @property
+    def rights(self) -> tuple[str, ...]:
+        """All that it needs."""
+        return () if self.right is None else (self.right, *self.also)
 
 
 def _selection(place: Place, **more: Any) -> Mapping[str, Any]:
@@ -65,6 +74,13 @@ NEEDS: Mapping[str, Need] = {
     "GroupDeadTasks": Need("read", lambda p: {"filter": {"queue": p.queue}}, "denied"),
     "CancelTask": Need("admin", lambda p: {"id": p.ready, "reason": "why"}, "not found"),
     "RequeueTask": Need("admin", lambda p: {"id": p.ended, "reason": "why"}, "not found"),
+    "CopyTask": Need(
+        "enqueue",
+        lambda p: {"id": p.ended, "reason": "why"},
+        "not found",
+        also=("read",),
+        is_audited=True,
+    ),
     "CancelTasks": Need("admin", _selection, "denied"),
     "RequeueTasks": Need("admin", _selection, "denied"),
     "ReprioritizeTasks": Need("admin", lambda p: _selection(p, priority=3), "denied"),

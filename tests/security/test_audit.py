@@ -19,12 +19,13 @@ from tests.security.rights import NEEDS
 from wherry.domain.token import Right
 
 RIGHTS = [str(right) for right in Right]
-BY_OPERATORS = [rpc for rpc, need in NEEDS.items() if need.right == "admin"]
+BY_OPERATORS = [rpc for rpc, need in NEEDS.items() if need.right == "admin" or need.is_audited]
 ACTIONS = {
     "CancelTask": "cancel_tasks",
     "CancelTasks": "cancel_tasks",
     "RequeueTask": "requeue_tasks",
     "RequeueTasks": "requeue_tasks",
+    "CopyTask": "copy_task",
     "ReprioritizeTasks": "reprioritize_tasks",
     "RescheduleTasks": "reschedule_tasks",
     "PurgeTasks": "purge_tasks",
@@ -47,7 +48,7 @@ def target_of(rpc: str, p: Place) -> dict[str, Any]:
     match rpc:
         case "CancelTask":
             return {"ids": [p.ready]}
-        case "RequeueTask":
+        case "RequeueTask" | "CopyTask":
             return {"ids": [p.ended]}
         case "CancelTasks":
             ids = [p.ready, p.leased]
@@ -68,7 +69,7 @@ async def test_every_change_leaves_one_row(
     app: wherry.App, call: Calls, connect: Callable[..., Any]
 ) -> None:
     sql = connect()
-    token = bearer(await create(app, "admin", name="Alma"))
+    token = bearer(await create(app, "admin", "read", "enqueue", name="Alma"))
     assert set(ACTIONS) == set(BY_OPERATORS)
     for n, rpc in enumerate(BY_OPERATORS):
         there = await place(app, f"q-{n}")
@@ -80,7 +81,8 @@ async def test_every_change_leaves_one_row(
         [row] = rows(sql)[before:]
         assert row["action"] == ACTIONS[rpc]
         assert (row["actor"], row["peer"], row["reason"]) == ("Alma", "127.0.0.1", "why")
-        assert row["target"] == target_of(rpc, there), rpc
+        copied = {"stored": int(said.body["id"])} if rpc == "CopyTask" else {}
+        assert row["target"] == target_of(rpc, there) | copied, rpc
         assert row["count"] == COUNTS.get(rpc, 1), rpc
         # No payload, key, tag or header of any task.
         assert HUSH not in repr(row)
@@ -104,12 +106,15 @@ async def test_what_was_refused_and_what_was_rehearsed_leave_no_row(
     sql = connect()
     there, other = await place(app, MINE), await place(app, OTHER)
     limited = bearer(await create(app, *RIGHTS, queues=(MINE,)))
-    reader = bearer(await create(app, "read", "work", "enqueue"))
+    lacking = {
+        lack: bearer(await create(app, *(right for right in RIGHTS if right != lack)))
+        for lack in ("admin", "enqueue")
+    }
     before = dump(sql)
     for call in doors:
         for rpc in BY_OPERATORS:
             fields = dict(NEEDS[rpc].fields(there))
-            for shown in ((), ("Bearer x",), (reader,)):
+            for shown in ((), ("Bearer x",), (lacking[NEEDS[rpc].right or ""],)):
                 assert (await call(rpc, fields, *shown)).code != "OK", rpc
             elsewhere = await call(rpc, NEEDS[rpc].fields(other), limited)
             assert elsewhere.code != "OK", rpc
@@ -124,7 +129,7 @@ async def test_what_was_refused_and_what_was_rehearsed_leave_no_row(
                 asked = fields | {"selection": {"ids": [other.ended]}}
                 only_others = await call(rpc, asked, limited)
                 assert only_others.code == "OK"
-        for rpc in ("CancelTask", "RequeueTask"):
+        for rpc in ("CancelTask", "RequeueTask", "CopyTask"):
             missing = await call(rpc, {"id": 9_000_000_000}, limited)
             assert missing.code == "NOT_FOUND"
 
@@ -140,7 +145,7 @@ async def test_a_change_that_cannot_be_written_down_does_not_happen(
 ) -> None:
     sql = connect()
     there = await place(app, MINE)
-    token = bearer(await create(app, "admin"))
+    token = bearer(await create(app, "admin", "read", "enqueue"))
     sql.execute("alter table wherry.audit add constraint full_disk check (false)")
     before = dump(sql)
 

@@ -205,11 +205,13 @@ async def test_who_lacks_the_right_or_the_queue_is_refused_and_changes_nothing(
     for rpc, need in NEEDS.items():
         if need.right is None:
             continue
-        others = [right for right in RIGHTS if right != need.right]
-        without = [await create(app, *others), await create(app, *others, queues=(OTHER,))]
+        without: list[Token] = []
+        for lacking in need.rights:
+            others = [right for right in RIGHTS if right != lacking]
+            without += [await create(app, *others), await create(app, *others, queues=(OTHER,))]
         elsewhere = [
-            await create(app, need.right, queues=(MINE,)),
-            await create(app, need.right, queues=near),
+            await create(app, *need.rights, queues=(MINE,)),
+            await create(app, *need.rights, queues=near),
         ]
         if need.needs_star:
             elsewhere += [await create(app, *RIGHTS, queues=("o*", "?*", "[*]"))]
@@ -234,7 +236,7 @@ async def test_who_has_the_right_is_answered(app: wherry.App, doors: list[Calls]
         queue = f"o-{rpc}-her"
         # Nothing but the right and the queue.
         globs = ("*",) if need.needs_star else ("o?[A-Z]*her",)
-        only = await create(app, need.right or "enqueue", queues=globs)
+        only = await create(app, *(need.rights or ("enqueue",)), queues=globs)
         for call in doors:
             for token in (only, everything):
                 said = await call(rpc, need.fields(await place(app, queue)), bearer(token))

@@ -87,7 +87,7 @@ async def test_anothers_task_cannot_be_told_from_one_that_is_not_there(
 ) -> None:
     other = await place(app, OTHER)
     before = dump(connect())
-    for rpc in ("GetTask", "CancelTask", "RequeueTask"):
+    for rpc in ("GetTask", "CancelTask", "RequeueTask", "CopyTask"):
         for there in (other.ready, other.leased, other.ended):
             found = await call(rpc, {"id": there}, me)
             missing = await call(rpc, {"id": NO_TASK}, me)
@@ -105,6 +105,35 @@ async def test_anothers_task_cannot_be_told_from_one_that_is_not_there(
     assert by_key[0].code == "PERMISSION_DENIED"
     assert by_key[0].text == by_key[1].text
     assert dump(connect()) == before
+
+
+async def test_a_copy_goes_only_where_one_may_enqueue(
+    app: wherry.App, call: Calls, me: str, connect: Callable[..., Any]
+) -> None:
+    mine = await place(app, MINE)
+    before = dump(connect())
+
+    refused = await call("CopyTask", {"id": mine.ended, "queue": OTHER}, me)
+
+    assert refused.code == "PERMISSION_DENIED"
+    assert dump(connect()) == before
+    assert (await call("CopyTask", {"id": mine.ended, "queue": MINE}, me)).code == "OK"
+
+
+async def test_what_a_copy_takes_away_takes_the_right_to_purge(
+    app: wherry.App, call: Calls, connect: Callable[..., Any]
+) -> None:
+    mine = await place(app, MINE)
+    copier = bearer(await create(app, "read", "enqueue", queues=(MINE,)))
+    operator = bearer(await create(app, "read", "enqueue", "admin", queues=(MINE,)))
+    before = dump(connect())
+
+    refused = await call("CopyTask", {"id": mine.ended, "purge": True}, copier)
+
+    assert refused.code == "PERMISSION_DENIED"
+    assert dump(connect()) == before
+    assert (await call("CopyTask", {"id": mine.ended, "purge": True}, operator)).code == "OK"
+    assert (await call("GetTask", {"id": mine.ended}, operator)).code == "NOT_FOUND"
 
 
 @pytest.mark.parametrize("rpc", ["CancelTasks", "RequeueTasks", "PurgeTasks"])

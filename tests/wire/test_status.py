@@ -42,6 +42,7 @@ RAISED = [
     errors.NotFound(None, key="k"),
     errors.LeaseLost(17, token=3),
     errors.KeyTaken(17, key="day ☃", taken_by=18),
+    errors.NotFinal("task 17 is queued"),
     errors.Busy(17),
     errors.Unauthenticated("a token is needed"),
     errors.PermissionDenied("the right admin is needed"),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from wherry.commands.copying import CopyTask
 from wherry.commands.tasks import GetTask
 from wherry.config import DEFAULT_QUEUE
 from wherry.domain.durations import Duration, number_of_seconds, seconds_from
@@ -16,6 +17,7 @@ from wherry.domain.options import (
     Options,
     SpecMaker,
     TaskSpec,
+    check_flag,
     check_id,
     check_instant,
     check_key,
@@ -146,6 +148,20 @@ def asked_lease_seconds(lease_for: Duration, *, option: str = "lease_for") -> fl
     if seconds > LONGEST_LEASE_SECONDS:
         raise InvalidOption(option, lease_for, "must be at most a day: heartbeats extend it")
     return seconds
+
+
+def asked_copy(
+    id: Any, *, queue: Any, payload: str | None, delay: Any, purge: Any, reason: Any
+) -> CopyTask:
+    """Return the copy of a task to store; *payload* is encoded already. Raises InvalidOption."""
+    return CopyTask(
+        id=check_id(id),
+        queue=None if queue is None else check_name(queue, option="queue"),
+        payload=payload,
+        delay_seconds=None if delay is None else seconds_from(delay, option="delay"),
+        purge=check_flag(purge, option="purge"),
+        reason=asked_reason(reason),
+    )
 
 
 def asked_reason(reason: Any) -> str | None:

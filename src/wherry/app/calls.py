@@ -27,7 +27,6 @@ from wherry.app.asked import (
 )
 from wherry.app.asked_filter import asked_count, asked_page
 from wherry.app.operators import Operators
-from wherry.app.storing import Storing
 from wherry.commands.leases import (
     CompleteInTransaction,
     CompleteTasks,
@@ -79,7 +78,7 @@ from wherry.tasks.task import AMBIENT
 from wherry.worker.context import warn_of_waiting
 
 
-class Calls(Storing, Operators):
+class Calls(Operators):
     """Everything an App can be asked, awaited."""
 
     registry: Registry

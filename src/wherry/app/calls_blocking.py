@@ -28,7 +28,6 @@ from wherry.app.asked import (
 )
 from wherry.app.asked_filter import asked_count, asked_page
 from wherry.app.operators_blocking import Operators
-from wherry.app.storing_blocking import Storing
 from wherry.commands.leases import (
     CompleteInTransaction,
     CompleteTasks,
@@ -80,7 +79,7 @@ from wherry.tasks.task import AMBIENT
 from wherry.worker.context import warn_of_waiting
 
 
-class Calls(Storing, Operators):
+class Calls(Operators):
     """Everything an App can be asked, awaited."""
 
     registry: Registry

@@ -8,13 +8,13 @@ a queue that was paused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Unpack
+from typing import Any, Unpack
 
-from wherry.app.asked import STEP, asked_due, asked_ids, asked_reason
+from wherry.app.asked import STEP, asked_copy, asked_due, asked_ids, asked_reason
 from wherry.app.asked_filter import asked_groups
-from wherry.app.process import Process
+from wherry.app.storing_blocking import Storing
 from wherry.commands.audit import Actor
 from wherry.commands.looking import WhyTask
 from wherry.commands.queues import PauseQueue, ResumeQueue
@@ -24,13 +24,14 @@ from wherry.config import DEFAULT_SEARCH_TIMEOUT
 from wherry.domain.durations import Duration
 from wherry.domain.filter import DeadGroups, FilterOptions
 from wherry.domain.options import check_id, check_name, check_priority
-from wherry.domain.task import Replanned
+from wherry.domain.task import Enqueued, Replanned
 from wherry.domain.why import Why
 from wherry.domain.worker import Directive, WorkerSeen
 from wherry.errors import InvalidOption, NotFound
+from wherry.tasks.payload import encode
 
 
-class Operators(Process):
+class Operators(Storing):
     """What operators ask of tasks, queues and workers, awaited."""
 
     def why(self, id: int) -> Why:
@@ -93,6 +94,27 @@ class Operators(Process):
             part = tuple(wanted[start : start + STEP])
             answers += self.carry(RescheduleTasks(part, at, seconds), call="reschedule")
         return answers
+
+    def copy_task(
+        self,
+        id: int,
+        *,
+        payload: Mapping[str, Any] | None = None,
+        queue: str | None = None,
+        delay: Duration | None = None,
+        purge: bool = False,
+        reason: str | None = None,
+    ) -> Enqueued:
+        """Store a new task with the type and options of another one, all but its key, due at once.
+
+        *payload*, *queue*, *delay*: in place of its own. The old one stays what it is; with *purge*
+        it is deleted in the same transaction. Raises NotFound, InvalidTask, and NotFinal or Busy if
+        the one to delete has not ended, or is in somebody's hands.
+        """
+        text = None if payload is None else encode(payload)
+        return self.store_copy(
+            asked_copy(id, queue=queue, payload=text, delay=delay, purge=purge, reason=reason)
+        )
 
     def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
         """Lease nothing more from a queue until it is resumed; all else goes on.

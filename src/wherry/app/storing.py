@@ -6,15 +6,18 @@ failover, a restore) it draws some of them once more: then those in stock are wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import psycopg
 
 from wherry.app.ids import TaskIds
 from wherry.app.process import Process
 from wherry.app.tracing import of_request
+from wherry.commands.audit import Actor, audited
+from wherry.commands.base import Command
+from wherry.commands.copying import CopyTask
 from wherry.commands.maintenance import CatchUpIds
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, new_token
 from wherry.domain.options import TaskSpec
@@ -22,6 +25,11 @@ from wherry.domain.task import Enqueued, ResultReader
 from wherry.errors import IdTaken, WherryError
 from wherry.tasks.task import AMBIENT
 from wherry.transport.faults import is_taken_id
+
+R = TypeVar("R")
+
+# Makes the command of the ids that were drawn for it (None: the database draws them) and its token.
+_Made: TypeAlias = Callable[[tuple[int, ...] | None, int], Command[R]]
 
 
 class Storing(Process):
@@ -41,18 +49,36 @@ class Storing(Process):
             sending.stored(answers)
         return answers
 
+    async def astore_copy(self, copy: CopyTask, *, actor: Actor | None = None) -> Enqueued:
+        """Store a copy that was checked already; *actor* does it, or else who uses this App."""
+
+        def made(ids: tuple[int, ...] | None, token: int) -> Command[Enqueued]:
+            return audited(replace(copy, ids=ids, token=token), actor)
+
+        stored = await self._acarried(made, 1, tx=None, call="copy_task")
+        return stored.told_by(cast("ResultReader", self))
+
     async def _astore(self, specs: Sequence[TaskSpec], *, tx: Any, notify: bool) -> list[Enqueued]:
         if not specs:
             return []
-        tx = self.ambient(tx)
+
+        def made(ids: tuple[int, ...] | None, token: int) -> Command[list[Enqueued]]:
+            return EnqueueTasks(tuple(specs), ids=ids, token=token, notify=notify)
+
+        answers = await self._acarried(made, len(specs), tx=self.ambient(tx), call="enqueue")
+        # Who is asked for a result is the App, which has both forms.
+        app = cast("ResultReader", self)
+        return [answer.told_by(app) for answer in answers]
+
+    async def _acarried(self, made: _Made[R], n: int, *, tx: Any, call: str) -> R:
+        """Carry what stores *n* tasks."""
         ids = None
         # A server draws the ids itself.
         if tx is None and not self.through_server:
-            ids = self._ids.take(len(specs)) or await self._adrawn(len(specs))
+            ids = self._ids.take(n) or await self._adrawn(n, call=call)
         token = new_token() if ids is not None else 0
-        command = EnqueueTasks(tuple(specs), ids=ids, token=token, notify=notify)
         try:
-            answers = await self.acarry(command, tx=tx, call="enqueue")
+            return await self.acarry(made(ids, token), tx=tx, call=call)
         except Exception as error:
             if not is_taken_id(error):
                 raise
@@ -60,12 +86,9 @@ class Storing(Process):
             self._ids.forget()
             if ids is None:
                 raise IdTaken(moved=await self._acaught_up()) from error
-            await self.acarry(CatchUpIds(), call="enqueue")
-            command = replace(command, ids=await self._adrawn(len(specs)), token=new_token())
-            answers = await self.acarry(command, tx=tx, call="enqueue")
-        # Who is asked for a result is the App, which has both forms.
-        app = cast("ResultReader", self)
-        return [answer.told_by(app) for answer in answers]
+            await self.acarry(CatchUpIds(), call=call)
+            again = made(await self._adrawn(n, call=call), new_token())
+            return await self.acarry(again, tx=tx, call=call)
 
     async def _acaught_up(self) -> bool:
         """Move the ids on by a connection of our own: the caller's transaction has failed.
@@ -78,6 +101,6 @@ class Storing(Process):
             return False
         return True
 
-    async def _adrawn(self, n: int) -> tuple[int, ...]:
-        drawn = await self.acarry(DrawTaskIds(self._ids.draw_for(n)), call="enqueue")
+    async def _adrawn(self, n: int, *, call: str) -> tuple[int, ...]:
+        drawn = await self.acarry(DrawTaskIds(self._ids.draw_for(n)), call=call)
         return self._ids.add(drawn, n=n)

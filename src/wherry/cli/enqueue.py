@@ -6,10 +6,7 @@ said here has Wherry's defaults, and whether the payload fits is seen by the wor
 
 from __future__ import annotations
 
-import sys
-from codecs import BOM_UTF8
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,12 +15,8 @@ from wherry.cli import values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Output
+from wherry.cli.payload import read_payload
 from wherry.cli.text import plain
-from wherry.domain.stored import decode
-from wherry.errors import DecodeError, InvalidPayload
-
-# Far beyond any payload: only so that an endless pipe is not read for ever.
-_MOST_READ_BYTES = 64 * 1024 * 1024
 
 
 @click.command()
@@ -83,7 +76,7 @@ def enqueue(
 
     PAYLOAD is the JSON itself, - to read it from stdin, or @FILE to read it from a file.
     """
-    given = _read_payload(payload)
+    given = read_payload(payload, hint="PAYLOAD")
     options |= {"key_ttl": key_ttl, "run_after": run_after, "headers": dict(headers) or None}
     with opened(asked) as app:
         answer = app.enqueue(type, given, tags=list(tags), **options)
@@ -96,35 +89,3 @@ def enqueue(
     else:
         same = "the same payload" if answer.payload_matches else "ANOTHER type or payload"
         out.line(f"task {answer.id} has this key already, with {same}; nothing was stored")
-
-
-def _read_payload(argument: str) -> dict[str, Any]:
-    """Return the payload that the argument is, or names. Raises InvalidPayload."""
-    if argument == "-":
-        text = _text(sys.stdin.buffer.read(_MOST_READ_BYTES + 1))
-    elif argument.startswith("@"):
-        try:
-            with Path(argument[1:]).open("rb") as file:
-                text = _text(file.read(_MOST_READ_BYTES + 1))
-        except OSError as error:
-            reason = f"{argument[1:]!r} cannot be read: {error.strerror}"
-            raise click.BadParameter(reason, param_hint="PAYLOAD") from None
-    else:
-        text = argument
-    try:
-        return decode(text)
-    except DecodeError as error:
-        reason = str(error).removeprefix("the stored payload ")
-        raise InvalidPayload("payload", reason) from None
-
-
-def _text(data: bytes) -> str:
-    if len(data) > _MOST_READ_BYTES:
-        raise InvalidPayload("payload", f"is longer than {_MOST_READ_BYTES:,} bytes")
-    if data.startswith(BOM_UTF8):
-        raise InvalidPayload("payload", "begins with a byte order mark: remove it")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        reason = f"is not UTF-8: byte {data[error.start]:#04x} at position {error.start:,}"
-        raise InvalidPayload("payload", reason) from None

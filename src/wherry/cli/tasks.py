@@ -14,6 +14,7 @@ from wherry.cli import bulk, values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Output
+from wherry.cli.payload import read_payload
 from wherry.cli.selecting import (
     change,
     chosen,
@@ -174,6 +175,31 @@ def reschedule(
         return app.reschedule_many(ids, run_after=run_after, delay=wait)
 
     change(asked, _replanning("reschedule", carry), selection(given, default=_QUEUED))
+
+
+@tasks.command()
+@click.argument("id", metavar="ID", type=values.TASK_ID)
+@click.option("--payload", metavar="JSON", help="In place of its own; - reads stdin, @FILE a file.")
+@click.option("--queue", metavar="NAME", help="In place of its own.")
+@click.option(
+    "--delay", metavar="DURATION", type=values.duration, help="Run no sooner than in this time."
+)
+@click.option("--purge", is_flag=True, help="Delete the old task with it, if that has ended.")
+@click.option("--reason", metavar="TEXT", help="Kept in the audit.")
+@with_database
+@with_json
+@with_verbosity
+@click.pass_obj
+def copy(asked: Asked, /, id: int, payload: str | None, purge: bool, **given: Any) -> None:
+    """Store a new task with the type and options of task ID, all but its key."""
+    read = None if payload is None else read_payload(payload, hint="--payload")
+    with opened(asked) as app:
+        stored = app.copy_task(id, payload=read, purge=purge, **given)
+    out = Output(asked)
+    if out.as_json:
+        out.json({"id": stored.id, "copy_of": id, "purged": purge})
+    else:
+        out.line(f"stored task {stored.id} after task {id}{', which is gone' if purge else ''}")
 
 
 def _replanning(name: str, carry: Callable[[App, Sequence[int]], Sequence[Replanned]]) -> bulk.Verb:

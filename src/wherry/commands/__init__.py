@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from wherry.commands.audit import PruneAudit
 from wherry.commands.base import Command
+from wherry.commands.copying import CopyTask
 from wherry.commands.finding import CountTasks, GroupDeadTasks, ListTasks
 from wherry.commands.fronts import RescueTasks
 from wherry.commands.leases import (
@@ -50,6 +51,7 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "group_dead_tasks": (GroupDeadTasks,),
     "result": (GetTask,),
     "why": (WhyTask,),
+    "copy_task": (DrawTaskIds, CopyTask),
     "cancel": (CancelTasks,),
     "requeue": (RequeueTasks,),
     "purge": (PurgeTasks,),

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeVar, cast
 
 from wherry.commands.base import Answer, Command, Statement, name_of
-from wherry.commands.cloning import CloneTask
+from wherry.commands.copying import CopyTask
 from wherry.commands.queues import PauseQueue, ResumeQueue
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
@@ -50,6 +50,8 @@ class Audited(Command[R], Generic[R]):
     action: str
     target: Mapping[str, Any]
     count: Callable[[R], int]
+    # What only the answer tells of the target.
+    made: Callable[[R], Mapping[str, Any]] = lambda _: {}
 
     @property
     def atomic(self) -> bool:
@@ -66,7 +68,7 @@ class Audited(Command[R], Generic[R]):
                 "actor": self.actor.name,
                 "peer": self.actor.peer or None,
                 "action": self.action,
-                "target": json.dumps(self.target),
+                "target": json.dumps({**self.target, **self.made(answer)}),
                 "count": self.count(answer),
                 "reason": self.actor.reason,
             },
@@ -80,6 +82,7 @@ class _Change:
 
     target: Callable[[Any], dict[str, Any]]
     count: Callable[[Any], int]
+    made: Callable[[Any], dict[str, Any]] = lambda _: {}
 
 
 _OfTasks = CancelTasks | RequeueTasks | PurgeTasks | ReprioritizeTasks | RescheduleTasks
@@ -122,13 +125,15 @@ _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
         ),
         _replanned,
     ),
-    CloneTask: _Change(
-        lambda command: {
-            "ids": [command.source],
-            "stored": command.task.ids[0],
-            "queue": command.task.specs[0].queue,
-        },
-        lambda _id: 1,
+    CopyTask: _Change(
+        lambda command: (
+            {"ids": [command.id]}
+            | ({"queue": command.queue} if command.queue else {})
+            | ({"edited": True} if command.payload is not None else {})
+            | ({"purged": True} if command.purge else {})
+        ),
+        lambda _stored: 1,
+        lambda stored: {"stored": stored.id},
     ),
     PurgeTasks: _Change(_ids, lambda answers: sum(a is Purged.PURGED for a in answers)),
     PauseQueue: _Change(lambda command: {"queue": command.queue}, int),
@@ -169,6 +174,7 @@ def audited(command: Command[R], actor: Actor | None, **target: Any) -> Command[
         action=name_of(type(command)),
         target=change.target(command) | target,
         count=change.count,
+        made=change.made,
     )
 
 

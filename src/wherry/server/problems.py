@@ -29,6 +29,7 @@ _TABLE: Final[tuple[tuple[type[Exception], str, str, int], ...]] = (
     (errors.TimedOut, "TIMED_OUT", "DEADLINE_EXCEEDED", 504),
     (errors.LeaseLost, "LEASE_LOST", "FAILED_PRECONDITION", 409),
     (errors.KeyTaken, "KEY_TAKEN", "FAILED_PRECONDITION", 409),
+    (errors.NotFinal, "NOT_FINAL", "FAILED_PRECONDITION", 409),
     (errors.Busy, "BUSY", "ABORTED", 409),
     (errors.Unauthenticated, "UNAUTHENTICATED", "UNAUTHENTICATED", 401),
     (errors.PermissionDenied, "PERMISSION_DENIED", "PERMISSION_DENIED", 403),

@@ -37,6 +37,7 @@ _KINDS: Final[dict[str, type[errors.WherryError]]] = {
     "TIMED_OUT": errors.TimedOut,
     "LEASE_LOST": errors.LeaseLost,
     "KEY_TAKEN": errors.KeyTaken,
+    "NOT_FINAL": errors.NotFinal,
     "BUSY": errors.Busy,
     "UNAUTHENTICATED": errors.Unauthenticated,
     "PERMISSION_DENIED": errors.PermissionDenied,

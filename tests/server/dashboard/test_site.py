@@ -9,6 +9,7 @@ import pytest
 
 import wherry
 from tests.server.dashboard.conftest import Browse, send
+from wherry.domain.token import Right
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.dashboard.pages import ACTIONS, PAGES
 from wherry.server.dashboard.session import FORM_COOKIE, TOKEN_COOKIE
@@ -16,7 +17,7 @@ from wherry.server.http import HttpDoor, HttpSettings
 from wherry.server.service import Service
 
 PATHS = [page.path for page in PAGES]
-WAYS = [action.path for action in ACTIONS]
+WAYS = [(action.path, action.right) for action in ACTIONS]
 
 
 async def test_the_front_door_leads_to_the_dashboard(browse: Browse) -> None:
@@ -185,9 +186,11 @@ async def test_a_token_that_may_read_nothing_sees_nothing(browse: Browse) -> Non
         assert (await client.get(path)).status_code == 403
 
 
-@pytest.mark.parametrize("path", WAYS)
-async def test_who_may_only_read_is_refused_every_action(browse: Browse, path: str) -> None:
-    client = await browse("read", "enqueue", "work")
+@pytest.mark.parametrize(("path", "right"), WAYS)
+async def test_who_lacks_its_right_is_refused_every_action(
+    browse: Browse, path: str, right: Right
+) -> None:
+    client = await browse(*(each for each in Right if each is not right))
 
     asked = await client.get(path)
     done = await send(client, "queues", at=path, queue="mail", worker="w-1")

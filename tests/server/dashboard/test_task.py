@@ -14,8 +14,8 @@ from tests.server.dashboard.looked import Element, looked
 from wherry.commands.maintenance import PromoteTasks
 from wherry.commands.queues import PauseQueue
 from wherry.domain.failure import Failure
-from wherry.server.dashboard.hiding import HIDDEN, Rules, shown_json
-from wherry.server.dashboard.json_text import parted, restored
+from wherry.server.dashboard.hiding import HIDDEN
+from wherry.server.dashboard.json_text import parted
 from wherry.server.service import Service
 
 # The first beyond 31 bits, and the first that no double holds.
@@ -216,111 +216,6 @@ async def test_a_task_whose_key_is_taken_goes_on_without_it(
     assert session.value("select key from wherry.live where id = %s", id) is None
 
 
-def hidden_again(page: Element) -> str:
-    [area] = page.at("question").find("textarea")
-    return area.text.removeprefix("\n")
-
-
-async def test_a_task_is_stored_anew_with_another_payload(
-    browse: Browse, session: Session, service: Service
-) -> None:
-    service.settings = replace(service.settings, redact=("payload.pin",))
-    options = {"priority": 7, "tags": ["blue"], "headers": {"h": "v"}, "key": "k"}
-    id = session.enqueue("send", {"to": "nobody", "pin": "the secret"}, max_attempts=1, **options)
-    session.fail(session.lease_one())
-    client = await browse()
-
-    question = looked((await client.get("task-clone", params={"id": id})).text)
-    shown = hidden_again(question)
-    edited = shown.replace("nobody", "ada").replace("\n", "\r\n")
-    went = await send(
-        client, f"task-clone?id={id}", id=str(id), payload=edited, queue="other", reason="typo"
-    )
-
-    made = int(went.headers["location"].partition("=")[2])
-    task = session.task(made)
-    assert "the secret" not in question.text
-    assert task.payload == {"to": "ada", "pin": "the secret"}
-    assert (task.queue, task.type, task.priority, task.tags) == ("other", "send", 7, ("blue",))
-    assert (task.headers, task.max_attempts, task.key) == ({"h": "v"}, 1, None)
-    assert session.task(id).state == "dead"
-    # As of every call that stores tasks, by which it is told from others of its id.
-    assert session.value("select token >= 65536 from wherry.live where id = %s", made)
-    assert session.rows("select action, target, count, reason from wherry.audit") == [
-        ("clone_task", {"ids": [id], "stored": made, "queue": "other"}, 1, "typo")
-    ]
-
-
-async def test_a_payload_that_nobody_edited_is_stored_as_it_was(
-    browse: Browse, session: Session
-) -> None:
-    id = session.enqueue("send", {"n": 1})
-    stored = '{"n":9007199254740993,"sum":1.10}'
-    session.rows("update wherry.live set payload = %s where id = %s", stored, id)
-    client = await browse()
-    shown = hidden_again(looked((await client.get("task-clone", params={"id": id})).text))
-
-    await send(client, f"task-clone?id={id}", id=str(id), payload=shown)
-
-    texts = session.rows("select payload::text from wherry.live order by id")
-    assert texts == [(stored,), (stored,)]
-
-
-@pytest.mark.parametrize("length", [19_000, 25_000, 90_000])
-async def test_a_question_shows_no_more_than_its_form_can_send(
-    browse: Browse, session: Session, length: int
-) -> None:
-    payload = {"a": "😀" * length}
-    id = session.enqueue("send", payload)
-    client = await browse()
-    question = looked((await client.get("task-clone", params={"id": id})).text)
-    shown = {"payload": hidden_again(question)} if question.find("textarea") else {}
-
-    went = await send(client, f"task-clone?id={id}", id=str(id), queue="other", **shown)
-
-    assert went.status_code == 303
-    assert session.task(int(went.headers["location"].partition("=")[2])).payload == payload
-
-
-@pytest.mark.parametrize("payload", ["{", "[1]", '{"a": NaN}', f'{{"a": {HIDDEN}}}'])
-async def test_what_is_no_payload_is_not_stored(
-    browse: Browse, session: Session, payload: str
-) -> None:
-    id = session.enqueue("send", {})
-    client = await browse()
-
-    found = await send(client, f"task-clone?id={id}", id=str(id), payload=payload)
-
-    assert found.status_code == 400
-    assert session.value("select count(*) from wherry.live") == 1
-
-
-async def test_storing_anew_takes_the_right_to_enqueue(browse: Browse, session: Session) -> None:
-    id = session.enqueue("send", {}, queue="mine")
-    client = await browse("read", "admin")
-
-    page = looked((await client.get("task", params={"id": id})).text)
-    done = await send(client, f"task-clone?id={id}", id=str(id))
-
-    assert not page.find("a", href=f"task-clone?id={id}")
-    assert done.status_code == 403
-    assert session.value("select count(*) from wherry.live") == 1
-
-
-async def test_storing_anew_takes_that_right_on_the_new_queue(
-    browse: Browse, session: Session
-) -> None:
-    id = session.enqueue("send", {}, queue="mine")
-    client = await browse("read", "admin", "enqueue", queues=("mine",))
-
-    elsewhere = await send(client, f"task-clone?id={id}", id=str(id), queue="theirs")
-    here = await send(client, f"task-clone?id={id}", id=str(id), queue="mine")
-
-    assert elsewhere.status_code == 403
-    assert here.status_code == 303
-    assert session.rows("select queue from wherry.live") == [("mine",), ("mine",)]
-
-
 async def test_who_may_only_read_finds_no_button(browse: Browse, session: Session) -> None:
     id = session.enqueue("send", {})
 
@@ -339,31 +234,6 @@ async def test_what_is_hidden_is_not_on_the_page(
 
     assert "the secret" not in page.text
     assert HIDDEN in page.at("payload-text").text
-
-
-@pytest.mark.parametrize(
-    "stored",
-    [
-        '{"a":1,"pin":"x"}',
-        '{"a":[{"pin":{"deep":[1,2]}},{"pin":9007199254740993}]}',
-        '{"pin":null}',
-    ],
-)
-def test_what_was_hidden_from_an_editor_comes_back(stored: str) -> None:
-    rules = Rules.of(["payload.**.pin"])
-    shown = shown_json(stored, of="payload", rules=rules)
-
-    back = restored(shown, stored, of="payload", rules=rules)
-
-    assert back.replace(" ", "").replace("\n", "") == stored
-
-
-def test_a_mark_that_an_editor_moved_brings_back_nothing() -> None:
-    rules = Rules.of(["payload.pin"])
-
-    moved = restored(f'{{"other": {HIDDEN}}}', '{"pin":"x"}', of="payload", rules=rules)
-
-    assert moved == f'{{"other": {HIDDEN}}}'
 
 
 def test_a_text_in_pieces_is_the_same_text() -> None:

@@ -1,8 +1,8 @@
-"""Stored JSON as pages set and edit it: a text that is never read into numbers.
+"""Stored JSON as pages set it: a text that is never read into numbers.
 
-What is shown is what `hiding.py` gives. Here it is parted into keys and values for the eye; and
-what a person made of it gets back what was hidden from them. Nothing here parses more than where a
-value begins and ends, so that a number stays the digits that it is, and no depth is too deep.
+What is shown is what `hiding.py` gives. Here it is parted into keys and values for the eye, or told
+in a line. Nothing here parses more than where a value begins and ends, so that a number stays the
+digits that it is, and no depth is too deep.
 """
 
 from __future__ import annotations
@@ -102,39 +102,6 @@ def _readable(text: str) -> str:
     return plain
 
 
-def restored(edited: str, stored: str, *, of: str, rules: Rules) -> str:
-    """Return what a person made of a text in which values are hidden, with what is stored there.
-
-    *of*: payload, result or headers. A mark of what is hidden that stands where nothing was hidden
-    is left as it is: that is no JSON, and refused where the text is sent.
-    """
-    values = dict(_hidden_values(stored, of, rules))
-    said: list[str] = []
-    at = 0
-    for token in _tokens(edited, of):
-        if token.text == HIDDEN and token.path in values:
-            said += [edited[at : token.start], values[token.path]]
-            at = token.end
-    return "".join([*said, edited[at:]])
-
-
-def _hidden_values(stored: str, of: str, rules: Rules) -> Iterator[tuple[tuple[str, ...], str]]:
-    begun: _Token | None = None
-    depth = 0
-    for token in _tokens(stored, of):
-        step = (token.text in _OPENS) - (token.text in _CLOSES) if token.is_mark else 0
-        if begun is not None:
-            depth += step
-            if not depth:
-                yield begun.path, stored[begun.start : token.end]
-                begun = None
-        elif token.path and rules.hide(token.path):
-            if step:
-                begun, depth = token, 1
-            else:
-                yield token.path, token.text
-
-
 @dataclass(slots=True)
 class _Box:
     """An object or array that is open; `key` or `n` is how a path goes to the value at hand."""
@@ -153,8 +120,6 @@ class _Token(NamedTuple):
     """`path` is empty for what begins no value."""
 
     text: str
-    start: int
-    end: int
     is_mark: bool
     path: tuple[str, ...] = ()
 
@@ -163,7 +128,7 @@ def _tokens(text: str, of: str) -> Iterator[_Token]:
     boxes: list[_Box] = []
     for found in _TOKEN.finditer(text):
         is_mark = found["mark"] is not None
-        token = _Token(found[0], found.start(), found.end(), is_mark)
+        token = _Token(found[0], is_mark)
         box = boxes[-1] if boxes else None
         if not is_mark and found["text"] is not None and box is not None and box.wants_key:
             box.key, box.wants_key = _name(token.text), False

@@ -131,6 +131,20 @@ class TaskVerbs(Verbs):
         tasks = [pb.Canceled(id=c.id, answer=CANCELED.write(_of(c))) for c in changed.answers]
         return pb.CancelTasksResponse(**_changed(changed), tasks=tasks)
 
+    async def copy_task(self, caller: Caller, request: pb.CopyTaskRequest) -> pb.CopyTaskResponse:
+        """Store a new task after another one."""
+        has = request.HasField
+        stored = await self.service.copy_task(
+            caller,
+            id=request.id,
+            queue=request.queue if has("queue") else None,
+            payload_text=request.payload if has("payload") else None,
+            delay=read_duration(request.delay, option="delay") if has("delay") else None,
+            purge=request.purge,
+            reason=request.reason or None,
+        )
+        return pb.CopyTaskResponse(id=stored.id)
+
     async def requeue_tasks(
         self, caller: Caller, request: pb.RequeueTasksRequest
     ) -> pb.RequeueTasksResponse:

@@ -12,7 +12,7 @@ from wherry.domain.task import Purged as PurgeAnswer
 from wherry.domain.task import Replanned as ReplanAnswer
 from wherry.domain.task import RequeueAnswer
 from wherry.server.http.bodies import Answer, Request
-from wherry.server.http.fields import Id, Instant, Length, Priority, Reason
+from wherry.server.http.fields import Id, Instant, JsonObject, Length, Priority, Queue, Reason
 from wherry.server.http.filter_bodies import Selection
 
 
@@ -41,6 +41,30 @@ class RequeueTaskResponse(Answer):
     """What a requeue did."""
 
     answer: RequeueAnswer
+
+
+class CopyTaskRequest(Request):
+    """What is other than in the task of the path, which stays what it is."""
+
+    queue: Annotated[Queue | None, Meta(description="The task's own if not given.")] = None
+    payload: (
+        Annotated[JsonObject, Meta(description="The task's own, digit by digit, if not given.")]
+        | UnsetType
+    ) = UNSET
+    delay: Annotated[
+        Length | None, Meta(description="When it may run: so long from now; at once if not given.")
+    ] = None
+    purge: Annotated[
+        bool,
+        Meta(description="Delete the old task in the same transaction; it must have ended."),
+    ] = False
+    reason: Reason | None = None
+
+
+class CopyTaskResponse(Answer):
+    """Which task there is now."""
+
+    id: Annotated[Id, Meta(description="The new task's id.")]
 
 
 class CancelTasksRequest(Request):

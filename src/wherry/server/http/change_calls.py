@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from wherry.domain.task import Canceled as CancelAnswer
 from wherry.domain.task import Purged as PurgeAnswer
 from wherry.domain.task import Replanned as ReplanAnswer
@@ -14,7 +16,7 @@ from wherry.server.http.call import Call, Reply
 from wherry.server.http.fields import given, read_id, read_instant, read_seconds
 from wherry.server.http.filter_bodies import Selection
 from wherry.server.http.finding_calls import filter_of, next_page
-from wherry.server.http.task_calls import path_id
+from wherry.server.http.task_calls import path_id, text_of
 from wherry.server.service import Changed
 from wherry.wire.tasks import read_page_token
 
@@ -38,6 +40,21 @@ async def requeue_task(call: Call, body: bodies.RequeueTaskRequest) -> Reply:
         reason=body.reason or None,
     )
     return Reply(bodies.RequeueTaskResponse(answer=requeued.answer))
+
+
+async def copy_task(call: Call, body: bodies.CopyTaskRequest) -> Reply:
+    """Store a new task after another one."""
+    stored = await call.service.copy_task(
+        call.caller,
+        id=path_id(call),
+        queue=body.queue,
+        payload_text=None if body.payload is UNSET else text_of(body.payload),
+        delay=read_seconds(body.delay, option="delay"),
+        purge=body.purge,
+        reason=body.reason or None,
+    )
+    # Relative to the request's own address, so that it holds behind a proxy's prefix too.
+    return Reply(bodies.CopyTaskResponse(id=str(stored.id)), 201, {"location": f"{stored.id}"})
 
 
 async def cancel_tasks(call: Call, body: bodies.CancelTasksRequest) -> Reply:

@@ -35,7 +35,8 @@ _OWN: Final = {
     201: "Stored.",
     404: "There is no such task, or it is not for the caller to see.",
     409: "It cannot be done as things stand: the lease is lost (`LEASE_LOST`), somebody is settling"
-    " the task in an open transaction (`BUSY`), or the key names another task (`KEY_TAKEN`).",
+    " the task in an open transaction (`BUSY`), the key names another task (`KEY_TAKEN`), or the"
+    " task has not ended (`NOT_FINAL`).",
     504: "The search took longer than it may; nothing was changed.",
 }
 _DESCRIPTION: Final = """\

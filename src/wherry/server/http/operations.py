@@ -130,6 +130,16 @@ OPERATIONS: Final = (
         (404, 409),
     ),
     Operation(
+        "CopyTask",
+        "POST",
+        "/tasks/{id}:copy",
+        changes.CopyTaskRequest,
+        changes.CopyTaskResponse,
+        change_calls.copy_task,
+        "Store a new task with the options of another one, all but its key.",
+        (201, 404, 409),
+    ),
+    Operation(
         "GetTask",
         "GET",
         "/tasks/{id}",

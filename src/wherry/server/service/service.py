@@ -7,7 +7,7 @@ check as the library does.
 from __future__ import annotations
 
 from wherry.server.service.auditing import Auditing
-from wherry.server.service.cloning import Cloning
+from wherry.server.service.copying import Copying
 from wherry.server.service.enqueuing import Enqueuing
 from wherry.server.service.leasing import Leasing
 from wherry.server.service.looking import Looking
@@ -18,6 +18,6 @@ from wherry.server.service.watching import Watching
 
 
 class Service(
-    Enqueuing, Leasing, Reporting, Reading, Looking, Watching, Replanning, Auditing, Cloning
+    Enqueuing, Leasing, Reporting, Reading, Looking, Watching, Replanning, Auditing, Copying
 ):
     """What both doors call."""

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from wherry.commands.audit import Audited
 from wherry.commands.base import Command
+from wherry.commands.copying import CopyTask
 from wherry.commands.finding import ListTasks
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks, HeartbeatLeases
 from wherry.commands.remote import PollTasks
@@ -25,7 +26,16 @@ from wherry.commands.tasks import (
 )
 from wherry.domain.lease import Lease, LeaseRef, Reported
 from wherry.domain.outcome import Outcome
-from wherry.domain.task import Canceled, Page, Purged, Replanned, RequeueAnswer, Requeued, Task
+from wherry.domain.task import (
+    Canceled,
+    Enqueued,
+    Page,
+    Purged,
+    Replanned,
+    RequeueAnswer,
+    Requeued,
+    Task,
+)
 from wherry.errors import ConfigError, InvalidTask
 from wherry.transport.grpc.operator_rpcs import of_operators
 from wherry.transport.grpc.rpc import Me, Rpc
@@ -83,6 +93,8 @@ def _rpc_of(command: object, me: Me, reason: str | None) -> Rpc[Any] | None:
             return _enqueue(command)
         case GetTask() | ListTasks() | CancelTasks() | RequeueTasks() | PurgeTasks():
             return _of_tasks(command, reason)
+        case CopyTask():
+            return _copy(command, reason)
         case ReprioritizeTasks() | RescheduleTasks():
             return _replan(command, reason)
         case PollTasks():
@@ -204,6 +216,24 @@ def _of_tasks(
                 request=tasks_pb2.PurgeTasksRequest(selection=_selection(ids), reason=reason or ""),
                 read=read_purged,
             )
+
+
+def _copy(command: CopyTask, reason: str | None) -> Rpc[Any]:
+    asked = tasks_pb2.CopyTaskRequest(
+        id=command.id,
+        queue=command.queue,
+        payload=command.payload,
+        purge=command.purge,
+        reason=reason or command.reason or "",
+    )
+    if command.delay_seconds is not None:
+        asked.delay.CopyFrom(write_duration(command.delay_seconds))
+
+    def read(response: tasks_pb2.CopyTaskResponse) -> Enqueued:
+        return Enqueued(response.id, True)
+
+    # Nothing tells the server that it is the same one once more.
+    return Rpc(method="CopyTask", request=asked, read=read, repeatable=False)
 
 
 def _replan(command: ReprioritizeTasks | RescheduleTasks, reason: str | None) -> Rpc[Any]:

@@ -118,6 +118,11 @@ class TaskQueueStub(object):
                 request_serializer=wherry_dot_v1_dot_tasks__pb2.RequeueTaskRequest.SerializeToString,
                 response_deserializer=wherry_dot_v1_dot_tasks__pb2.RequeueTaskResponse.FromString,
                 _registered_method=True)
+        self.CopyTask = channel.unary_unary(
+                '/wherry.v1.TaskQueue/CopyTask',
+                request_serializer=wherry_dot_v1_dot_tasks__pb2.CopyTaskRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_tasks__pb2.CopyTaskResponse.FromString,
+                _registered_method=True)
         self.CancelTasks = channel.unary_unary(
                 '/wherry.v1.TaskQueue/CancelTasks',
                 request_serializer=wherry_dot_v1_dot_tasks__pb2.CancelTasksRequest.SerializeToString,
@@ -296,6 +301,13 @@ class TaskQueueServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CopyTask(self, request, context):
+        """Store a new task with the options of another one, all but its key.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CancelTasks(self, request, context):
         """Cancel one page of the tasks that are named or match.
         """
@@ -462,6 +474,11 @@ def add_TaskQueueServicer_to_server(servicer, server):
                     servicer.RequeueTask,
                     request_deserializer=wherry_dot_v1_dot_tasks__pb2.RequeueTaskRequest.FromString,
                     response_serializer=wherry_dot_v1_dot_tasks__pb2.RequeueTaskResponse.SerializeToString,
+            ),
+            'CopyTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.CopyTask,
+                    request_deserializer=wherry_dot_v1_dot_tasks__pb2.CopyTaskRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_tasks__pb2.CopyTaskResponse.SerializeToString,
             ),
             'CancelTasks': grpc.unary_unary_rpc_method_handler(
                     servicer.CancelTasks,
@@ -957,6 +974,33 @@ class TaskQueue(object):
             '/wherry.v1.TaskQueue/RequeueTask',
             wherry_dot_v1_dot_tasks__pb2.RequeueTaskRequest.SerializeToString,
             wherry_dot_v1_dot_tasks__pb2.RequeueTaskResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CopyTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/CopyTask',
+            wherry_dot_v1_dot_tasks__pb2.CopyTaskRequest.SerializeToString,
+            wherry_dot_v1_dot_tasks__pb2.CopyTaskResponse.FromString,
             options,
             channel_credentials,
             insecure,

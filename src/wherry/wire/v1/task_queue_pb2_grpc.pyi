@@ -72,6 +72,8 @@ class TaskQueueStub:
     """Cancel one task: at once if it is queued, else its worker is told."""
     RequeueTask: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.RequeueTaskRequest, _tasks_pb2.RequeueTaskResponse]
     """Put one finished task back; its attempts start again."""
+    CopyTask: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.CopyTaskRequest, _tasks_pb2.CopyTaskResponse]
+    """Store a new task with the options of another one, all but its key."""
     CancelTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.CancelTasksRequest, _tasks_pb2.CancelTasksResponse]
     """Cancel one page of the tasks that are named or match."""
     RequeueTasks: _grpc.UnaryUnaryMultiCallable[_tasks_pb2.RequeueTasksRequest, _tasks_pb2.RequeueTasksResponse]
@@ -134,6 +136,8 @@ class TaskQueueAsyncStub(TaskQueueStub):
     """Cancel one task: at once if it is queued, else its worker is told."""
     RequeueTask: _aio.UnaryUnaryMultiCallable[_tasks_pb2.RequeueTaskRequest, _tasks_pb2.RequeueTaskResponse]  # type: ignore[assignment]
     """Put one finished task back; its attempts start again."""
+    CopyTask: _aio.UnaryUnaryMultiCallable[_tasks_pb2.CopyTaskRequest, _tasks_pb2.CopyTaskResponse]  # type: ignore[assignment]
+    """Store a new task with the options of another one, all but its key."""
     CancelTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.CancelTasksRequest, _tasks_pb2.CancelTasksResponse]  # type: ignore[assignment]
     """Cancel one page of the tasks that are named or match."""
     RequeueTasks: _aio.UnaryUnaryMultiCallable[_tasks_pb2.RequeueTasksRequest, _tasks_pb2.RequeueTasksResponse]  # type: ignore[assignment]
@@ -289,6 +293,14 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_tasks_pb2.RequeueTaskResponse, _abc.Awaitable[_tasks_pb2.RequeueTaskResponse]]:
         """Put one finished task back; its attempts start again."""
+
+    @_abc_1.abstractmethod
+    def CopyTask(
+        self,
+        request: _tasks_pb2.CopyTaskRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tasks_pb2.CopyTaskResponse, _abc.Awaitable[_tasks_pb2.CopyTaskResponse]]:
+        """Store a new task with the options of another one, all but its key."""
 
     @_abc_1.abstractmethod
     def CancelTasks(

@@ -1503,6 +1503,79 @@ class RequeueTaskResponse(_message.Message):
 Global___RequeueTaskResponse: _TypeAlias = RequeueTaskResponse  # noqa: Y015
 
 @_typing.final
+class CopyTaskRequest(_message.Message):
+    """A task to store after another one: with its type and its options, all but its key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    DELAY_FIELD_NUMBER: _builtins.int
+    PURGE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """The other one's id. That task stays what it is."""
+    queue: _builtins.str
+    """In this queue; in the other one's if not given."""
+    payload: _builtins.str
+    """A JSON object, as text; what the other one has, digit by digit, if not given."""
+    purge: _builtins.bool
+    """Delete the other one in the same transaction. FAILED_PRECONDITION if it has not ended."""
+    reason: _builtins.str
+    """Kept in the audit."""
+    @_builtins.property
+    def delay(self) -> _duration_pb2.Duration:
+        """When it may run: so long from now; at once if not given."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        queue: _builtins.str | None = ...,
+        payload: _builtins.str | None = ...,
+        delay: _duration_pb2.Duration | None = ...,
+        purge: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_payload", b"_payload", "_queue", b"_queue", "delay", b"delay", "payload", b"payload", "queue", b"queue"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_payload", b"_payload", "_queue", b"_queue", "delay", b"delay", "id", b"id", "payload", b"payload", "purge", b"purge", "queue", b"queue", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__payload: _TypeAlias = _typing.Literal["payload"]  # noqa: Y015
+    _WhichOneofArgType__payload: _TypeAlias = _typing.Literal["_payload", b"_payload"]  # noqa: Y015
+    _WhichOneofReturnType__queue: _TypeAlias = _typing.Literal["queue"]  # noqa: Y015
+    _WhichOneofArgType__queue: _TypeAlias = _typing.Literal["_queue", b"_queue"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__payload) -> _WhichOneofReturnType__payload | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue) -> _WhichOneofReturnType__queue | None: ...
+
+Global___CopyTaskRequest: _TypeAlias = CopyTaskRequest  # noqa: Y015
+
+@_typing.final
+class CopyTaskResponse(_message.Message):
+    """Which task there is now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """The new one's id."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CopyTaskResponse: _TypeAlias = CopyTaskResponse  # noqa: Y015
+
+@_typing.final
 class Selection(_message.Message):
     """The tasks that a call is about: ids, or what matches a filter."""
 

@@ -14,6 +14,7 @@ from wherry.server.dashboard.pages import (
     queues,
     task,
     task_actions,
+    task_copying,
     tasks,
     workers,
 )
@@ -49,4 +50,10 @@ PAGES: Final = (
     *audit.PAGES,
     *database.PAGES,
 )
-ACTIONS: Final = (*queues.ACTIONS, *workers.ACTIONS, *task_actions.ACTIONS, *bulk.ACTIONS)
+ACTIONS: Final = (
+    *queues.ACTIONS,
+    *workers.ACTIONS,
+    *task_actions.ACTIONS,
+    *task_copying.ACTIONS,
+    *bulk.ACTIONS,
+)

@@ -18,7 +18,7 @@ _DIGITS: Final = 19
 WORDS: Final = {
     "cancel_tasks": ("close", "Canceled", "task"),
     "requeue_tasks": ("again", "Requeued", "task"),
-    "clone_task": ("copy", "Stored anew", "task"),
+    "copy_task": ("copy", "Copied", "task"),
     "purge_tasks": ("trash", "Purged", "task"),
     "reprioritize_tasks": ("up", "Gave another priority to", "task"),
     "reschedule_tasks": ("clock", "Rescheduled", "task"),
@@ -101,6 +101,8 @@ def _parts(visit: Visit, target: dict[str, Any]) -> Iterator[Part]:
                 more = len(ids) - _MOST_IDS + int(target.get("more") or 0)
                 if more > 0:
                     yield Part("", f"and {more:,} more")
+            case "stored", int():
+                yield Part("as", f"#{value}", visit.link("task", id=value, range=None))
             case "more", _:
                 continue
             case "queue", str():

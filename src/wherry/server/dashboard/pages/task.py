@@ -76,7 +76,7 @@ async def show_task(visit: Visit) -> Shown:
         "headers": await _shown(visit, task.headers_text, of="headers"),
         "retry": await _shown(visit, task.retry_text, of="retry"),
         "trace_id": trace_id(task),
-        "buttons": buttons(visit, task) if visit.may(Right.ADMIN, task.queue) else [],
+        "buttons": buttons(visit, task),
     }
     return Shown("task.html", f"Task {id}", values)
 

@@ -1,8 +1,7 @@
-"""What can be done to one task: cancel it, put it back, store it anew with another payload."""
+"""What can be done to one task: cancel it, put it back. How it is copied is in task_copying.py."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,13 +9,8 @@ from wherry.domain.state import FINAL, State
 from wherry.domain.task import Canceled, RequeueAnswer, Task
 from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Action, Field, Question, Visit, Went
-from wherry.server.dashboard.hiding import HIDDEN
-from wherry.server.dashboard.json_text import restored
 from wherry.server.dashboard.task_words import STATES, asked_id
 
-# A longer payload is not edited in a form, which may not be so large: a character has up to twelve
-# bytes there (site.py has the limit).
-_MOST_EDITED: Final = 20_000
 REASON: Final = Field("reason", "Reason", hint="Kept in the audit.")
 _KEY: Final = Field(
     "without_key",
@@ -38,10 +32,14 @@ class Button:
 
 
 def buttons(visit: Visit, task: Task) -> list[Button]:
-    """Return what can be done to a task in its state."""
+    """Return what this visitor can do to a task in its state."""
     found: list[Button] = []
-    if visit.may(Right.ENQUEUE, task.queue):
-        found.append(Button(visit.link("task-clone", id=task.id, range=None), "Clone", "copy"))
+    if Right.ENQUEUE in visit.caller.rights:
+        edit = visit.link("task-edit", id=task.id, range=None)
+        copy = visit.link("task-copy", id=task.id, range=None)
+        found = [Button(edit, "Edit and run again", "again"), Button(copy, "Copy…", "copy")]
+    if not visit.may(Right.ADMIN, task.queue):
+        return found
     if task.state in FINAL:
         to = visit.link("task-requeue", id=task.id, range=None)
         return [*found, Button(to, "Requeue", "again")]
@@ -118,45 +116,6 @@ async def requeue(visit: Visit) -> Went:
     return Went(visit.link("task", id=id), said, is_good=is_back)
 
 
-async def ask_clone(visit: Visit) -> Question:
-    """Ask with which payload, and in which queue, a task is stored anew."""
-    task = await asked_task(visit)
-    payload = await visit.json(task.payload_text, of="payload")
-    fields = [Field("queue", "Queue", value=task.queue)]
-    if len(payload) <= _MOST_EDITED:
-        hint = "What stands hidden here stays as it is stored." if HIDDEN in payload else ""
-        lines = min(18, payload.count("\n") + 3)
-        fields.append(Field("payload", "Payload", value=payload, hint=hint, lines=lines))
-    return Question(
-        title=f"Store task {task.id} anew?",
-        text="A new task is stored, due at once, with all of its options but its key and ttl. The"
-        " old one stays what it is.",
-        button="Store new task",
-        back=visit.link("task", id=task.id),
-        facts=facts(task),
-        fields=(*fields, REASON),
-        kept=(("id", str(task.id)),),
-    )
-
-
-async def clone(visit: Visit) -> Went:
-    """Store a task anew."""
-    task = await asked_task(visit)
-    edited = visit.form.get("payload", "").replace("\r\n", "\n").strip()
-    is_same = not edited or edited == (await visit.json(task.payload_text, of="payload")).strip()
-    payload = await asyncio.to_thread(
-        restored, edited, task.payload_text, of="payload", rules=visit.rules
-    )
-    made = await visit.service.clone_task(
-        visit.caller,
-        id=task.id,
-        queue=visit.form.get("queue") or None,
-        payload_text=None if is_same else payload,
-        reason=reason_of(visit),
-    )
-    return Went(visit.link("task", id=made), f"Task {made} was stored, made after task {task.id}.")
-
-
 async def asked_task(visit: Visit) -> Task:
     """Return the task that is to be changed. Raises PermissionDenied, NotFound."""
     task = await visit.read(visit.service.get_task, id=asked_id(visit))
@@ -178,5 +137,4 @@ def reason_of(visit: Visit) -> str | None:
 ACTIONS = (
     Action("task-cancel", ask_cancel, cancel, nav="tasks"),
     Action("task-requeue", ask_requeue, requeue, nav="tasks"),
-    Action("task-clone", ask_clone, clone, nav="tasks"),
 )

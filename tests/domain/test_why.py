@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -97,3 +98,16 @@ def test_how_it_ended_is_said_with_where_and_when(state: str, said: str) -> None
     ended = replace(READY, state=state, finished_at=at, holder="w-1", attempts=2, max_attempts=2)
 
     assert why(ended).reasons[0].text == said
+
+
+@pytest.mark.parametrize("queue", ["a; reboot #", "$(reboot)", "--dsn=elsewhere", "it's two words"])
+def test_an_advice_that_is_pasted_into_a_shell_names_the_queue_and_does_no_more(queue: str) -> None:
+    [paused, *_] = why(replace(READY, queue=queue, paused_at=NOW)).reasons
+    [unserved, *_] = why(replace(READY, queue=queue, crew=Crew(1, 0, 0, 0))).reasons
+
+    resume = shlex.split(paused.advice.partition(": ")[2])
+    start = shlex.split(unserved.advice.partition(": ")[2].partition("; who serves")[0])
+
+    assert [word for word in resume if word != "--"] == ["wherry", "queues", "resume", queue]
+    assert ("--" in resume) == queue.startswith("-")
+    assert start == ["wherry", "worker", "APP", f"--queue={queue}"]

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from shlex import quote
 from typing import Any
 
 from wherry.domain.durations import span
@@ -258,7 +259,9 @@ def _queued(facts: Facts) -> Iterator[Reason]:
         text = (
             f"the queue {facts.queue} was paused{by} {span(facts.after(facts.paused_at))} ago{said}"
         )
-        advice = f"to go on: wherry queues resume {facts.queue}"
+        # A name may be an option to the command, or a command of its own to the shell.
+        dashes = "-- " if facts.queue.startswith("-") else ""
+        advice = f"to go on: wherry queues resume {dashes}{quote(facts.queue)}"
         yield Reason(Code.QUEUE_PAUSED, text, advice, facts.paused_at)
     crew = list(_crew(facts))
     yield from crew
@@ -308,7 +311,8 @@ def _crew(facts: Facts) -> Iterator[Reason]:
     elif not crew.serve:
         text = f"none of {_workers(crew.alive)} alive serves the queue {queue}"
         advice = (
-            f"start one: wherry worker APP --queue {queue}; who serves what: wherry workers list"
+            f"start one: wherry worker APP --queue={quote(queue)};"
+            " who serves what: wherry workers list"
         )
         yield Reason(Code.QUEUE_NOT_SERVED, text, advice)
     elif not crew.fit:

@@ -113,6 +113,8 @@ def _events(evidence: Evidence) -> Iterator[str]:
         if ended.code == TAKEN_ALONG:
             yield "handler: took its worker along"
     yield from ("handler: stopped" for _ in evidence.noted("stopped"))
+    for note in evidence.noted("left"):
+        yield from ["worker: left outcomes behind"] * bool(note.said["unreported"])
 
 
 def _crowds(evidence: Evidence) -> Iterator[str]:

@@ -68,7 +68,7 @@ def test_an_ended_task_tells_how_by_whom_and_when(
     [reason] = told.reasons
     assert (told.state, reason.code) == (state, str(state))
     assert says in reason.text
-    assert "by box" in reason.text
+    assert "on box" in reason.text
     assert "6 min ago" in reason.text
     assert f"requeue {id_}" in reason.advice
     assert reason.at == session.task(id_).finished_at

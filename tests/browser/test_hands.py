@@ -50,9 +50,9 @@ def test_a_worker_is_told_without_a_script(tabs: Tabs, shop: Site) -> None:
     page = context.new_page()
     page.goto(shop.root + "workers")
 
-    page.get_by_role("link", name="Quiet images-1").click()
+    page.get_by_role("link", name="Drain images-1").click()
     page.get_by_label("Reason").fill("a new driver")
-    page.get_by_role("button", name="Quiet worker").click()
+    page.get_by_role("button", name="Drain worker").click()
 
     expect(page.get_by_role("status")).to_contain_text("Worker images-1 was told to lease no more")
     assert shop.rows(

@@ -126,6 +126,8 @@ def row_of(depth: QueueDepth) -> QueueRow:
         state, text = "warn", "Behind"
     elif depth.leased or depth.ready:
         state, text = "busy", "Working" if depth.leased else "Waiting"
+    elif depth.parked:
+        state, text = "warn", "Unknown types"
     else:
         state, text = "idle", "Quiet"
     return QueueRow(depth, state, text, total)

@@ -1,4 +1,4 @@
-"""Workers: who is there, what they run, and quieting and stopping them."""
+"""Workers: who is there, what they run, and draining and stopping them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def card_of(worker: WorkerSeen, tasks: Sequence[HeldTask]) -> WorkerCard:
     if not worker.alive:
         kind, text = "bad", "Gone"
     elif worker.directive is Directive.DRAIN:
-        kind, text = "paused", "Quiet"
+        kind, text = "paused", "Draining"
     elif worker.directive is Directive.STOP:
         kind, text = "warn", "Stopping"
     else:
@@ -73,14 +73,14 @@ def card_of(worker: WorkerSeen, tasks: Sequence[HeldTask]) -> WorkerCard:
     return WorkerCard(worker, kind, text, len(tasks), tuple(tasks[:_MOST_SHOWN]))
 
 
-async def ask_quiet(visit: Visit) -> Question:
+async def ask_drain(visit: Visit) -> Question:
     """Ask before a worker is told to lease no more."""
     return await _question(
         visit,
-        title="Quiet {}?",
+        title="Drain {}?",
         text="It leases nothing more; what it runs goes on to its end. It hears of it at its next"
         " beat, within half a minute.",
-        button="Quiet worker",
+        button="Drain worker",
     )
 
 
@@ -96,14 +96,14 @@ async def ask_stop(visit: Visit) -> Question:
     )
 
 
-async def ask_go_on(visit: Visit) -> Question:
-    """Ask before a quiet worker goes on."""
+async def ask_resume(visit: Visit) -> Question:
+    """Ask before a worker that drains leases again."""
     return await _question(
-        visit, title="Let {} go on?", text="It leases tasks again.", button="Go on"
+        visit, title="Resume {}?", text="It leases tasks again.", button="Resume worker"
     )
 
 
-async def quiet(visit: Visit) -> Went:
+async def drain(visit: Visit) -> Went:
     """Tell a worker to lease no more."""
     return await _direct(visit, Directive.DRAIN, "{} told to lease no more.")
 
@@ -113,9 +113,9 @@ async def stop(visit: Visit) -> Went:
     return await _direct(visit, Directive.STOP, "{} told to stop.")
 
 
-async def go_on(visit: Visit) -> Went:
-    """Tell a quiet worker to go on."""
-    return await _direct(visit, Directive.NONE, "{} told to go on.")
+async def resume(visit: Visit) -> Went:
+    """Tell a worker that drains to lease again."""
+    return await _direct(visit, Directive.NONE, "{} told to lease again.")
 
 
 async def _question(
@@ -160,7 +160,7 @@ async def _direct(visit: Visit, directive: Directive, said: str) -> Went:
 
 PAGES = (Page("workers", show_workers, nav="workers"),)
 ACTIONS = (
-    Action("quiet", ask_quiet, quiet, nav="workers"),
+    Action("drain", ask_drain, drain, nav="workers"),
     Action("stop", ask_stop, stop, nav="workers"),
-    Action("go-on", ask_go_on, go_on, nav="workers"),
+    Action("resume-worker", ask_resume, resume, nav="workers"),
 )

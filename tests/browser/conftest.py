@@ -19,6 +19,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Dialog,
     Page,
+    expect,
     sync_playwright,
 )
 
@@ -30,6 +31,10 @@ ARGUMENTS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+# A busy machine takes its time; what is waited for is a fact.
+_PATIENCE_MS = 30_000
+expect.set_options(timeout=_PATIENCE_MS)
+
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 780}
 VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
@@ -138,7 +143,7 @@ class Tabs:
         )
         self._contexts.append(context)
         context.add_init_script(VIOLATIONS)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(_PATIENCE_MS)
         return self.another(context, site)
 
     def another(self, context: BrowserContext, site: Site) -> Tab:

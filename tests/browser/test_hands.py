@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import NARROW, Site, Tabs
@@ -28,6 +30,27 @@ def test_a_queue_is_paused_and_resumed_in_a_dialog(tabs: Tabs, shop: Site) -> No
     ) == [
         ("pause_queue", "anonymous", "the disk is full"),
         ("resume_queue", "anonymous", None),
+    ]
+    tab.must_be_well()
+
+
+def test_a_dead_task_is_run_again_with_a_mended_payload(tabs: Tabs, shop: Site) -> None:
+    tab = tabs.open(shop)
+    id = shop.dead_id
+    tab.go(f"task?id={id}")
+
+    tab.page.get_by_role("link", name="Edit and run again").click()
+    dialog = tab.page.get_by_role("dialog")
+    payload = dialog.get_by_label("Payload")
+    expect(payload).to_be_focused()
+    expect(payload).to_have_value(re.compile(r"^\{"))
+    payload.fill('{\n  "n": 9007199254740993\n}')
+    dialog.get_by_label("Queue").fill("mended")
+    dialog.get_by_role("button", name="Run again").click()
+
+    expect(tab.page.get_by_role("status")).to_contain_text(f"was stored after task {id}.")
+    assert shop.rows("select payload::text from wherry.live where queue = 'mended'") == [
+        ('{"n":9007199254740993}',)
     ]
     tab.must_be_well()
 

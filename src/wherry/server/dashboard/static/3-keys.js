@@ -66,7 +66,7 @@
       title.textContent = page.querySelector("h1").textContent;
       dialog.replaceChildren(title, question);
       dialog.showModal();
-      const first = dialog.querySelector("input:not([type=hidden]), select");
+      const first = dialog.querySelector("textarea, input:not([type=hidden]), select");
       if (first) first.focus();
     } catch {
       location.href = link.href;

@@ -23,6 +23,7 @@ _ALWAYS: Final = {
     403: "This is not for the holder of this token.",
     406: "The answer is JSON, which is not accepted.",
     429: "Too many, or too often.",
+    431: "The address, or what is sent with it, is too long.",
     503: "The database is out of reach: try again.",
 }
 _WITH_BODY: Final = {

@@ -22,11 +22,12 @@ from wherry.wire.v1.leases_pb2 import Outcome
 
 async def test_a_lease_has_all_that_a_handler_needs(stub: Stub) -> None:
     id = await enqueued(stub, payload='{"x":1}', key="k", tags=["t"], headers={"h": "1"})
+    before = (await stub.GetTask(tasks_pb2.GetTaskRequest(id=id))).task.token
 
     [task] = (await leasing(stub)).tasks
 
     assert (task.id, task.queue, task.type, task.payload) == (id, "mail", "shop.send", '{"x":1}')
-    assert (task.attempt, task.max_attempts, task.token) == (1, 20, 1)
+    assert (task.attempt, task.max_attempts, task.token) == (1, 20, before + 1)
     assert (task.key, list(task.tags), dict(task.headers)) == ("k", ["t"], {"h": "1"})
     assert 20 < task.remaining.ToTimedelta().total_seconds() <= 30
 
@@ -66,6 +67,7 @@ async def test_leases_of_a_caller_that_is_gone_go_back_at_once(
     stub: Stub, door: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = await enqueued(stub)
+    before = (await stub.GetTask(tasks_pb2.GetTaskRequest(id=id))).task.token
     service = door._service
     lease, arrived, go = service.lease, asyncio.Event(), asyncio.Event()
 
@@ -90,7 +92,7 @@ async def test_leases_of_a_caller_that_is_gone_go_back_at_once(
 
     async def is_back() -> bool:
         task = (await stub.GetTask(tasks_pb2.GetTaskRequest(id=id))).task
-        return bool(task.state == tasks_pb2.STATE_QUEUED and task.token == 1)
+        return bool(task.state == tasks_pb2.STATE_QUEUED and task.token == before + 1)
 
     await becomes(is_back, seconds=5)
     [task] = (await leasing(stub)).tasks
@@ -218,7 +220,7 @@ async def test_a_snoozed_and_a_released_task_keep_their_attempt(stub: Stub) -> N
 
     assert (slept.answer, left.answer) == (leases_pb2.REPORTED_REQUEUED,) * 2
     [task] = (await leasing(stub, max_tasks=2)).tasks
-    assert (task.id, task.attempt, task.token) == (released.id, 1, 2)
+    assert (task.id, task.attempt, task.token) == (released.id, 1, released.token + 1)
 
 
 async def test_a_stale_lease_is_refused_with_its_task_and_token(stub: Stub, clock: Clock) -> None:
@@ -231,7 +233,7 @@ async def test_a_stale_lease_is_refused_with_its_task_and_token(stub: Stub, cloc
     assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
     info = details(caught.value)["ErrorInfo"]
     assert info.reason == "LEASE_LOST"
-    assert dict(info.metadata) == {"task_id": str(task.id), "token": "1"}
+    assert dict(info.metadata) == {"task_id": str(task.id), "token": str(task.token)}
 
 
 @pytest.mark.parametrize("lease", ["", "nonsense", "A" * 10_000, "AQAAAAAAAAAB"])

@@ -31,7 +31,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_taken(tabs: Tabs, shop: Site, name: str, pytestconfig: pytest.Config) -> None:
-    folder = Path(pytestconfig.getoption("--screenshots"))
+    folder = Path(str(pytestconfig.getoption("--screenshots")))
     address, theme, size = PICTURES[name]
     tab = tabs.open(shop, theme=theme, size=size)
 

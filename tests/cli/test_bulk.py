@@ -341,9 +341,9 @@ def test_a_task_that_moved_meanwhile_is_told_and_is_no_error(app: App, dead: Dea
     ids = sorted(dead(10), reverse=True)
 
     class Raced(App):
-        def requeue_many(self, ids: Any, *, without_key: bool = False) -> Any:
+        def requeue_many(self, ids: Any, **options: Any) -> Any:
             app.purge_many(ids[:1])
-            return super().requeue_many(ids, without_key=without_key)
+            return super().requeue_many(ids, **options)
 
     with Raced(app.dsn) as raced:
         tally = run_requeue(raced, told=lambda _: None)

@@ -11,8 +11,8 @@ alter table wherry.live
 -- After an enqueue was sent again: take back what had already arrived, run and finished in between, and refuse the call
 -- as a whole (23505 of live_pkey, as for a call that is sent once) if one of its ids names a task of others. For
 -- enqueuers, who may neither delete nor look: it touches only what this very transaction has stored.
+-- Code of before uses forget_resent, which stays for it.
 -- A row that left live for finished was committed there before ours could be stored, so this newer statement sees it.
-drop function wherry.forget_resent(bigint[]);
 create function wherry.settle_resent(ids bigint[], token bigint) returns setof bigint
     language plpgsql security definer
     set search_path = pg_catalog, pg_temp

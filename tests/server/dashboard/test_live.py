@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -168,7 +168,7 @@ async def test_whoever_loses_their_token_is_told_no_more(
     assert (await client.get("events")).status_code == 401
 
 
-async def _until(lines: Any, wanted: str) -> Any:
+async def _until(lines: AsyncIterator[str], wanted: str) -> AsyncIterator[str]:
     async for line in lines:
         if line == wanted:
             yield line

@@ -64,6 +64,8 @@ def _scalars(field: FieldDescriptor) -> st.SearchStrategy[Any]:
         return st.integers(-(2**bits), 2**bits - 1) | st.integers(-1, 12)
     if field.type == F.TYPE_BOOL:
         return st.booleans()
+    if field.type == F.TYPE_DOUBLE:
+        return st.floats()
     assert field.type == F.TYPE_STRING, field.full_name
     return _TEXTS
 
@@ -91,8 +93,10 @@ def messages(kind: Descriptor, held: list[str]) -> st.SearchStrategy[Any]:
                 values = messages(field.message_type, held)
             else:
                 values = _scalars(field)
-            if field.name in ("wait", "confirm_within"):
-                # A poll that waits is nothing that is tried a hundred times.
+            is_limit = field.name == "timeout" and "filter" in kind.fields_by_name
+            if field.name in ("wait", "confirm_within") or is_limit:
+                # A poll that waits is nothing that is tried a hundred times; a search that is given
+                # no time is told so.
                 continue
             if field.is_repeated:
                 getattr(found, field.name).extend(draw(st.lists(values, max_size=3)))

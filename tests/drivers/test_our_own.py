@@ -75,6 +75,45 @@ def test_a_lost_connection_is_made_anew_with_what_was_prepared(
     assert [id for (id,) in rows] == ids
 
 
+# What a deferred trigger does happens at the commit, after the statement has told its result.
+AT_THE_FIRST_COMMIT = """
+create sequence tries;
+create function spoil() returns trigger language plpgsql as $$ begin
+    if nextval('tries') = 1 then
+        {spoiled};
+    end if;
+    return null;
+end $$;
+create constraint trigger spoil after insert on wherry.live
+    deferrable initially deferred for each row execute function spoil();
+"""
+ENDED = "perform pg_terminate_backend(pg_backend_pid()), pg_sleep(60)"
+REFUSED = "raise exception 'not today'"
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_session_that_ends_at_the_commit_is_a_lost_one(
+    app: wherry.App, connect: Connect, blocking: bool
+) -> None:
+    connect().execute(AT_THE_FIRST_COMMIT.format(spoiled=ENDED).encode())
+
+    stored = await (to_thread(app.enqueue, "t") if blocking else app.aenqueue("t"))
+
+    assert connect().execute("select id from wherry.live").fetchall() == [(stored.id,)]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_commit_that_is_refused_is_an_error_of_the_server(
+    app: wherry.App, connect: Connect, blocking: bool
+) -> None:
+    connect().execute(AT_THE_FIRST_COMMIT.format(spoiled=REFUSED).encode())
+
+    with pytest.raises(psycopg.errors.RaiseException, match="not today"):
+        await (to_thread(app.enqueue, "t") if blocking else app.aenqueue("t"))
+
+    assert connect().execute("select id from wherry.live").fetchall() == []
+
+
 class InTransaction(EnqueueTasks):
     """The same, as it is when it is sent again with a key."""
 

@@ -66,10 +66,11 @@ class Prepared:
         return self._checked((yield from generators.execute(self._pgconn)))
 
     def _checked(self, results: list[PGresult]) -> PGresult:
-        [result] = results
-        if result.status == ExecStatus.FATAL_ERROR:
-            raise errors.error_from_result(result, encoding=self._encoding)
-        return result
+        # An error at the commit, or the session's end, comes after the statement's own result.
+        last = results[-1]
+        if last.status == ExecStatus.FATAL_ERROR:
+            raise errors.error_from_result(last, encoding=self._encoding)
+        return last
 
     def _read(self, value: bytes | None) -> str | None:
         return None if value is None else value.decode(self._encoding)

@@ -54,8 +54,10 @@ async def test_a_connection_that_is_dead_and_open_is_found_out_and_replaced(
 
         wire.abandon()
         await await_for(lambda: not listener.alive)
+        assert listener.deaf_seconds() is not None
 
         await await_for(lambda: listener.alive)
+        assert listener.deaf_seconds() is None
         assert heard == ["", ""]
         connection.execute("select pg_notify(%s, 'mail')", [channel])
         await await_for(lambda: heard[2:] == ["mail"])

@@ -154,9 +154,11 @@ async def test_a_worker_tells_what_it_is(app: wherry.App, database: wherry.App) 
         slots=20,
         version="0.1.0",
         memory_bytes=5 * 2**30,
+        deaf_seconds=90.0,
     )
     await database.acarry(beat)
 
     [seen] = await app.alist_workers()
 
     assert (seen.slots, seen.version, seen.memory_bytes) == (20, "0.1.0", 5 * 2**30)
+    assert seen.deaf_seconds == 90.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import wherry
@@ -128,6 +130,24 @@ def test_a_queue_that_no_live_worker_serves_is_a_problem(
 
     clock.advance(minutes=5)
     assert look("workers").verdict is PROBLEM
+
+
+def test_a_worker_whose_listener_is_down_is_told_after_a_minute(
+    look: Look, session: Session, clock: Clock
+) -> None:
+    session.call(beat(ONE, "hears"))
+    session.call(replace(beat(TWO, "w2"), deaf_seconds=20.0))
+    assert look("listeners").verdict is OK
+
+    clock.advance(minutes=2)
+    session.call(beat(ONE, "hears"))
+    session.call(replace(beat(TWO, "w2"), deaf_seconds=140.0))
+    found = look("listeners")
+
+    assert found.verdict is WARNING
+    assert found.seen.startswith("1 worker hears no notification, for 2 min by now: w2;")
+    session.call(beat(TWO, "w2"))
+    assert look("listeners").verdict is OK
 
 
 def test_a_worker_that_fell_silent_is_told_until_it_is_back(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from wherry.domain.task import QueueDepth
@@ -44,6 +44,16 @@ def test_a_queue_that_nobody_serves_is_said() -> None:
     # One that was started again under its name has not fallen silent.
     assert problems(workers=(silent, replace(WORKER, instance="2"))) == []
     assert "drain" in problems(workers=(replace(WORKER, directive=Directive.DRAIN),))[0]
+
+
+def test_a_worker_that_hears_no_notification_is_said_after_a_minute() -> None:
+    lately = replace(WORKER, deaf_since=NOW - timedelta(seconds=50))
+    long = replace(WORKER, deaf_since=NOW - timedelta(minutes=5))
+
+    assert problems(workers=(lately,)) == []
+    assert problems(workers=(long,)) == [
+        "worker box has heard no notification for 5 min, and only polls"
+    ]
 
 
 def test_a_change_is_told_by_the_second() -> None:

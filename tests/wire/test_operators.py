@@ -39,5 +39,5 @@ def test_a_worker_comes_back_equal(directive: Directive, served: tuple[str, ...]
     seen = WorkerSeen("i", "w", "h", None, served, served, AT, AT, True, directive)
 
     assert operators.read_worker(operators.write_worker(seen)) == seen
-    told = replace(seen, slots=20, version="0.1.0", memory_bytes=3 * 2**32)
+    told = replace(seen, slots=20, version="0.1.0", memory_bytes=3 * 2**32, deaf_since=AT)
     assert operators.read_worker(operators.write_worker(told)) == told

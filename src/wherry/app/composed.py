@@ -93,8 +93,15 @@ class Plan:
             around=None if tracing is None else partial(tracing.running, worker=self.name),
         )
 
-    def keeper(self, transport: Beats, worker: Worker, me: BeatWorker) -> Keeper:
-        """Return what keeps its leases alive."""
+    def keeper(
+        self,
+        transport: Beats,
+        worker: Worker,
+        me: BeatWorker,
+        *,
+        deaf_seconds: Callable[[], float | None] = lambda: None,
+    ) -> Keeper:
+        """Return what keeps its leases alive, and tells for how long no notification was heard."""
         meters = self.app.meters
         return Keeper(
             transport if meters is None else TimedBlocking(transport, meters),
@@ -104,6 +111,7 @@ class Plan:
             blocked_after=_BLOCKED_AFTER_SECONDS,
             call_soon=asyncio.get_running_loop().call_soon_threadsafe,
             tell=worker.news,
+            deaf_seconds=deaf_seconds,
         )
 
     @property
@@ -209,7 +217,12 @@ async def compose_local(plan: Plan, stack: AsyncExitStack) -> Parts:
         log.warning("the database is out of reach at the start: %s", error)
     return Parts(
         worker,
-        plan.keeper(beating, worker, me),
+        plan.keeper(
+            beating,
+            worker,
+            me,
+            deaf_seconds=listener.deaf_seconds if settings.listen else lambda: None,
+        ),
         maintaining,
         LeaveWorker(me.instance),
         {"maintenance": maintenance.run} | ({"listener": listener.run} if settings.listen else {}),

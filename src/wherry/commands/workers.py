@@ -30,6 +30,8 @@ class BeatWorker(Command[Directive]):
     slots: int | None = None
     version: str | None = None
     memory_bytes: int | None = None
+    # For how long it has heard no notification that it should hear; None: it hears, or need not.
+    deaf_seconds: float | None = None
 
     def answer(self) -> Answer[Directive]:
         [directive] = yield from BeatWorkers((self,), self.alive_seconds).answer()
@@ -60,6 +62,7 @@ class BeatWorkers(Command[list[Directive]]):
                 "slots": beat.slots,
                 "version": beat.version,
                 "memory_bytes": beat.memory_bytes,
+                "deaf_seconds": beat.deaf_seconds,
             }
             for instance, beat in lasts.items()
         ]

@@ -22,6 +22,8 @@ _MOST_LANES: Final = 20
 _MOST_COUNTED: Final = 10_000
 _MOST_LEASES: Final = 1000
 _FEW_DEAD, _RISING = 10, 2
+# A lost connection is back within seconds; what is not for so long is in the way.
+_DEAF_SECONDS: Final = 60.0
 _NOBODY: Final = (
     "start a worker or a server: each keeps the queues in order; if one runs, its log says what is"
     " in the way"
@@ -130,6 +132,26 @@ def judge_workers(workers: Sequence[WorkerSeen], ready: Sequence[str]) -> Judgme
     )
 
 
+def judge_listeners(workers: Sequence[WorkerSeen]) -> Judgment:
+    """Whether live workers hear of new tasks at once, where they should."""
+    deaf = [
+        (worker.deaf_seconds, worker.name)
+        for worker in workers
+        if worker.alive and (worker.deaf_seconds or 0.0) >= _DEAF_SECONDS
+    ]
+    if not deaf:
+        return fine("no worker has lost its notifications")
+    who = sorted({name for _, name in deaf})
+    longest = span(max(seconds for seconds, _ in deaf if seconds is not None))
+    hear = "hears" if len(who) == 1 else "hear"
+    return warning(
+        f"{count(len(who), 'worker')} {hear} no notification, for {longest} by now:"
+        f" {names(who)}; tasks are found by polling, so they begin later",
+        "its log, or its server's, says why it is not listening: a pooler in transaction mode"
+        " (connect past it, or start with --no-listen), no connection left, or the network",
+    )
+
+
 def judge_deaths(rows: Rows) -> Judgment:
     """Whether more tasks end badly than before."""
     last_hour, hour_before = (sum(row[n] for row in rows) for n in (1, 2))
@@ -152,8 +174,14 @@ def _look_at_workers(patient: Patient) -> Judgment:
     return judge_workers(workers, ready)
 
 
+def _look_at_listeners(patient: Patient) -> Judgment:
+    rows = patient.rows("workers/list_workers")
+    return judge_listeners([WorkerSeen.of_row(row) for row in rows])
+
+
 CHECKS: Final = (
     Check("workers", _look_at_workers),
+    Check("listeners", _look_at_listeners),
     Check("due tasks", asked("list_late_lanes", judge_lateness, most=_MOST_LANES)),
     Check("delayed tasks", asked("read_promotion", judge_promotion)),
     Check(

@@ -71,3 +71,6 @@ def _of_workers(workers: Sequence[WorkerSeen]) -> Iterator[str]:
             yield f"worker {worker.name} fell silent without a goodbye"
         elif worker.alive and worker.directive is not Directive.NONE:
             yield f"worker {worker.name} was told to {worker.directive}"
+        if worker.alive and (worker.deaf_seconds or 0.0) > _LATE_SECONDS:
+            deaf = span(worker.deaf_seconds or 0.0)
+            yield f"worker {worker.name} has heard no notification for {deaf}, and only polls"

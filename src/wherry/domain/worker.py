@@ -45,6 +45,14 @@ class WorkerSeen:
     slots: int | None = None
     version: str | None = None
     memory_bytes: int | None = None
+    # Since when it hears no notification that it should hear, and only polls; None: it hears, need
+    # not, or does not say. Told at each beat.
+    deaf_since: datetime | None = None
+
+    @property
+    def deaf_seconds(self) -> float | None:
+        """For how long it had been deaf when it last beat."""
+        return None if self.deaf_since is None else (self.beat_at - self.deaf_since).total_seconds()
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> WorkerSeen:

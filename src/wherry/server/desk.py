@@ -56,10 +56,14 @@ class Desk:
         keeping: Transport,
         instance: str,
         is_listening: Callable[[], bool],
+        deaf_seconds: Callable[[], float | None] = lambda: None,
         look_seconds: float = 1.0,
         look_seconds_listening: float = 5.0,
     ) -> None:
-        """*leasing* leases and looks; *keeping* beats and gives back. One session each."""
+        """*leasing* leases and looks; *keeping* beats and gives back. One session each.
+
+        *deaf_seconds*: for how long nothing was heard of what is notified, if it should be.
+        """
         self._leasing = leasing
         self._keeping = keeping
         self._instance = instance
@@ -75,7 +79,7 @@ class Desk:
         self._trouble_until = 0.0
         self._cursors = Cursors(leasing, queues=None)
         self._returns = Returns(keeping)
-        self._roster = Roster(keeping, changed=self._directive_changed)
+        self._roster = Roster(keeping, changed=self._directive_changed, deaf_seconds=deaf_seconds)
         self._marks = Marks(
             leasing,
             instance=instance,

@@ -72,11 +72,20 @@ class Roster:
     """The workers of one server."""
 
     def __init__(
-        self, transport: Transport, *, changed: Callable[[Who, Directive | None], object]
+        self,
+        transport: Transport,
+        *,
+        changed: Callable[[Who, Directive | None], object],
+        deaf_seconds: Callable[[], float | None] = lambda: None,
     ) -> None:
-        """*changed* gets a worker that is asked for something else, and what it was before."""
+        """*changed* gets a worker that is asked for something else, and what it was before.
+
+        *deaf_seconds*: for how long this server has heard no notification. Its workers hear of
+        tasks through it alone, so that it is told of them.
+        """
         self._transport = transport
         self._changed = changed
+        self._deaf_seconds = deaf_seconds
         self._entries: dict[Who, _Entry] = {}
         self._news = asyncio.Event()
         self._all_at = 0.0
@@ -187,8 +196,10 @@ class Roster:
     async def _beat(self, entries: list[_Entry]) -> None:
         for start in range(0, len(entries), _BATCH):
             part = entries[start : start + _BATCH]
-            beats = tuple(entry.beat for entry in part)
-            directives = await self._transport.call(BeatWorkers(beats))
+            beats = [entry.beat for entry in part]
+            deaf_seconds = self._deaf_seconds()
+            told = tuple(replace(beat, deaf_seconds=deaf_seconds) for beat in beats)
+            directives = await self._transport.call(BeatWorkers(told))
             for entry, beat, directive in zip(part, beats, directives, strict=True):
                 entry.told = entry.beat is beat
                 entry.told_at = monotonic()

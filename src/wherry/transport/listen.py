@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -44,7 +45,17 @@ class Listener:
         self._schema = schema
         self._text = connection_text(dsn, name=name, settings=settings)
         self._heard = heard
-        self.alive = False
+        self._deaf_at: float | None = monotonic()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it hears what is notified."""
+        return self._deaf_at is None
+
+    def deaf_seconds(self) -> float | None:
+        """Return for how long it has heard nothing, None while it hears; from any thread."""
+        deaf_at = self._deaf_at
+        return None if deaf_at is None else monotonic() - deaf_at
 
     async def run(self) -> None:
         """Listen for ever, through every loss of the connection; the owner cancels it."""
@@ -56,7 +67,7 @@ class Listener:
                 ) as connection:
                     channel = await arun(connection, GetChannel(), schema=self._schema)
                     await connection.execute(f"listen {quote_identifier(channel)}".encode())
-                    self.alive = True
+                    self._deaf_at = None
                     # What was enqueued while nobody listened is found by looking once.
                     self._heard("")
                     patience.reset()
@@ -67,7 +78,8 @@ class Listener:
                         "not listening, polling instead until it is back: %s", one_line(error)
                     )
             finally:
-                self.alive = False
+                if self._deaf_at is None:
+                    self._deaf_at = monotonic()
             await asyncio.sleep(patience.next_pause())
 
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:

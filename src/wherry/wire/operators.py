@@ -72,6 +72,7 @@ def write_worker(seen: WorkerSeen) -> pb.Worker:
         slots=seen.slots,
         version=seen.version,
         memory_bytes=seen.memory_bytes,
+        deaf_since=None if seen.deaf_since is None else write_instant(seen.deaf_since),
     )
 
 
@@ -91,4 +92,9 @@ def read_worker(message: pb.Worker) -> WorkerSeen:
         slots=message.slots if message.HasField("slots") else None,
         version=message.version if message.HasField("version") else None,
         memory_bytes=message.memory_bytes if message.HasField("memory_bytes") else None,
+        deaf_since=(
+            read_instant(message.deaf_since, option="deaf_since")
+            if message.HasField("deaf_since")
+            else None
+        ),
     )

@@ -72,7 +72,9 @@ class Keeper:
         blocked_after: float,
         call_soon: Callable[[Callable[[], object]], object],
         tell: Callable[[News], object],
+        deaf_seconds: Callable[[], float | None] = lambda: None,
     ) -> None:
+        """*deaf_seconds*: for how long no notification was heard; asked in the thread."""
         self._transport = transport
         self._held = held
         self._me = me
@@ -80,6 +82,7 @@ class Keeper:
         self._blocked_after = blocked_after
         self._call_soon = call_soon
         self._tell = tell
+        self._deaf_seconds = deaf_seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wherry-keeper", daemon=True)
         self._loop_thread = threading.get_ident()
@@ -138,7 +141,7 @@ class Keeper:
         self._transport.close()
 
     def _beat_worker(self) -> None:
-        me = replace(self._me, memory_bytes=resident_bytes())
+        me = replace(self._me, memory_bytes=resident_bytes(), deaf_seconds=self._deaf_seconds())
         directive = self._transport.call(me)
         if directive is not self._directive:
             self._directive = directive

@@ -114,6 +114,16 @@ def test_a_worker_that_fell_silent_is_named() -> None:
     assert "w-2" in trouble.seen
 
 
+def test_a_listener_that_is_down_is_told_as_the_doctor_does() -> None:
+    deaf = replace(WORKER, deaf_since=NOW - timedelta(minutes=3))
+    finding = Finding("listeners", Verdict.WARNING, "judged from fresher numbers")
+
+    [trouble] = found(MAIL, workers=(deaf,), findings=(finding,))
+
+    assert (trouble.kind, trouble.name, trouble.page) == ("warn", "Listener down", "workers")
+    assert trouble.seen.startswith("1 worker hears no notification, for 3 min by now: w-1;")
+
+
 def test_what_the_doctor_found_is_said_but_not_twice() -> None:
     findings = (
         Finding("due tasks", Verdict.PROBLEM, "judged from fresher numbers"),

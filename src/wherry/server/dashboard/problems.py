@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from wherry.doctor.finding import Judgment, Verdict
-from wherry.doctor.work import judge_lateness, judge_pauses, judge_workers
+from wherry.doctor.finding import Verdict
+from wherry.doctor.work import judge_lateness, judge_listeners, judge_pauses, judge_workers
 from wherry.domain.flow import Lines
 from wherry.domain.task import QueueDepth
 from wherry.domain.worker import WorkerSeen
@@ -20,7 +20,7 @@ from wherry.server.dashboard.rounds import Round
 from wherry.server.dashboard.words import number, plural, span
 
 # What of the doctor's checks is judged here, from fresher numbers.
-_JUDGED_HERE: Final = frozenset({"workers", "due tasks", "paused queues"})
+_JUDGED_HERE: Final = frozenset({"workers", "listeners", "due tasks", "paused queues"})
 # Where a finding of the doctor leads; all others lead to the database.
 _LEADS: Final = {
     "dead tasks": "dead",
@@ -124,19 +124,20 @@ def _of_queues(queues: Iterable[QueueDepth], now: datetime) -> Iterable[Trouble]
 
 def _of_workers(workers: Sequence[WorkerSeen], queues: Sequence[QueueDepth]) -> Iterable[Trouble]:
     ready = [queue.queue for queue in queues if queue.ready and queue.paused_at is None]
-    judged: Judgment = judge_workers(workers, ready)
-    if judged.verdict is Verdict.OK:
-        return
-    name = "Nobody serves a queue" if judged.verdict is Verdict.PROBLEM else "Workers are gone"
-    yield Trouble(
-        _KINDS[judged.verdict],
-        name,
-        _sentence(judged.seen),
-        _sentence(judged.advice or ""),
-        "workers",
-        (),
-        "See workers",
-    )
+    there = judge_workers(workers, ready)
+    name = "Nobody serves a queue" if there.verdict is Verdict.PROBLEM else "Workers are gone"
+    for judged, named in ((there, name), (judge_listeners(workers), "Listener down")):
+        if judged.verdict is Verdict.OK:
+            continue
+        yield Trouble(
+            _KINDS[judged.verdict],
+            named,
+            _sentence(judged.seen),
+            _sentence(judged.advice or ""),
+            "workers",
+            (),
+            "See workers",
+        )
 
 
 def _growing(lines: Lines, queues: dict[str, QueueDepth]) -> Iterable[Trouble]:

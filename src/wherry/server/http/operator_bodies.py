@@ -89,6 +89,10 @@ class Worker(Answer):
     memory_bytes: (
         Annotated[int, Meta(description="How much memory its process holds.")] | UnsetType
     ) = UNSET
+    deaf_since: (
+        Annotated[Instant, Meta(description="Since when it hears no notification, and only polls.")]
+        | UnsetType
+    ) = UNSET
 
 
 class ListWorkersResponse(Answer):

@@ -76,6 +76,7 @@ def _worker(worker: WorkerSeen) -> bodies.Worker:
         slots=UNSET if worker.slots is None else worker.slots,
         version=given(worker.version),
         memory_bytes=UNSET if worker.memory_bytes is None else worker.memory_bytes,
+        deaf_since=UNSET if worker.deaf_since is None else write_instant(worker.deaf_since),
     )
 
 

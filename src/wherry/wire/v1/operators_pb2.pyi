@@ -301,6 +301,7 @@ class Worker(_message.Message):
     SLOTS_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    DEAF_SINCE_FIELD_NUMBER: _builtins.int
     instance: _builtins.str
     """Unique, also after a restart under the same name."""
     name: _builtins.str
@@ -335,6 +336,12 @@ class Worker(_message.Message):
     def beat_at(self) -> _timestamp_pb2.Timestamp:
         """When it was last heard of."""
 
+    @_builtins.property
+    def deaf_since(self) -> _timestamp_pb2.Timestamp:
+        """Since when it, or the server through which it works, has heard no notification and only polls;
+        not given while it hears, or need not.
+        """
+
     def __init__(
         self,
         *,
@@ -351,10 +358,11 @@ class Worker(_message.Message):
         slots: _builtins.int | None = ...,
         version: _builtins.str | None = ...,
         memory_bytes: _builtins.int | None = ...,
+        deaf_since: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_memory_bytes", b"_memory_bytes", "_slots", b"_slots", "_version", b"_version", "beat_at", b"beat_at", "memory_bytes", b"memory_bytes", "slots", b"slots", "started_at", b"started_at", "version", b"version"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_memory_bytes", b"_memory_bytes", "_slots", b"_slots", "_version", b"_version", "beat_at", b"beat_at", "deaf_since", b"deaf_since", "memory_bytes", b"memory_bytes", "slots", b"slots", "started_at", b"started_at", "version", b"version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_memory_bytes", b"_memory_bytes", "_slots", b"_slots", "_version", b"_version", "alive", b"alive", "beat_at", b"beat_at", "directive", b"directive", "host", b"host", "instance", b"instance", "memory_bytes", b"memory_bytes", "name", b"name", "pid", b"pid", "queues", b"queues", "slots", b"slots", "started_at", b"started_at", "types", b"types", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_memory_bytes", b"_memory_bytes", "_slots", b"_slots", "_version", b"_version", "alive", b"alive", "beat_at", b"beat_at", "deaf_since", b"deaf_since", "directive", b"directive", "host", b"host", "instance", b"instance", "memory_bytes", b"memory_bytes", "name", b"name", "pid", b"pid", "queues", b"queues", "slots", b"slots", "started_at", b"started_at", "types", b"types", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__memory_bytes: _TypeAlias = _typing.Literal["memory_bytes"]  # noqa: Y015
     _WhichOneofArgType__memory_bytes: _TypeAlias = _typing.Literal["_memory_bytes", b"_memory_bytes"]  # noqa: Y015

@@ -15,8 +15,10 @@ from typing import Final
 import psycopg
 
 from wherry.commands.flow import CountStates, ReadTotals
+from wherry.commands.upkeep import ReadUpkeep
 from wherry.commands.workers import ListWorkers
 from wherry.domain.flow import OTHER, Histogram, States, Totals
+from wherry.domain.upkeep import Upkeep
 from wherry.errors import WherryError
 from wherry.telemetry.loggers import logger
 from wherry.telemetry.readings import Buckets, Reading, added_up
@@ -64,6 +66,7 @@ class Fleet:
                 totals = await self._transport.call(ReadTotals())
                 states = await self._transport.call(CountStates())
                 workers = await self._transport.call(ListWorkers())
+                upkeep = await self._transport.call(ReadUpkeep())
         except (WherryError, psycopg.Error, TimeoutError) as error:
             if self._patience.may_complain():
                 log.warning("metrics do without the database: %s", one_line(error))
@@ -73,9 +76,24 @@ class Fleet:
         return [
             Reading("wherry_database_up", (), 1),
             Reading("wherry_workers_alive", (), alive),
+            *upkeep_readings(upkeep),
             # Of a thousand queues and types it takes a while, in which others are to be answered.
             *await asyncio.to_thread(fleet_readings, totals, states),
         ]
+
+
+def upkeep_readings(upkeep: Upkeep) -> list[Reading]:
+    """Return the rows of each table, and the age of the oldest snapshot."""
+    return [
+        *(
+            Reading("wherry_table_rows", (table.name, kind), n)
+            for table in upkeep.tables
+            for kind, n in (("live", table.rows), ("dead", table.dead))
+        ),
+        Reading("wherry_oldest_snapshot_seconds", (), upkeep.oldest_seconds),
+        Reading("wherry_oldest_snapshot_transactions", (), upkeep.oldest_transactions),
+        Reading("wherry_sessions_hidden", (), upkeep.hidden_sessions),
+    ]
 
 
 def fleet_readings(

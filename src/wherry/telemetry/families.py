@@ -69,6 +69,15 @@ FLEET: Final = (
         _PAIR,
     ),
     _now("wherry_tally_age_seconds", "How old the newest of these sums is"),
+    _now(
+        "wherry_table_rows", "Rows of a table of Wherry, live and dead; estimates", "table", "kind"
+    ),
+    _now(
+        "wherry_oldest_snapshot_seconds",
+        "For how long somebody has kept vacuum from removing dead rows",
+    ),
+    _now("wherry_oldest_snapshot_transactions", "How many transactions old that snapshot is"),
+    _now("wherry_sessions_hidden", "Sessions that the server's role may not look into for that"),
     _now("wherry_workers_alive", "Workers that are known and beat"),
     _now("wherry_database_up", "Whether the database answered just now: 1 or 0"),
 )

@@ -93,6 +93,37 @@ async def test_a_server_tells_all_that_the_reference_promises(
     assert "process_resident_memory_bytes" in told.text
 
 
+async def test_dead_rows_and_the_oldest_snapshot_are_told(
+    app: wherry.App, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SCL-01: who forgets a transaction keeps every dead row of the database."""
+
+    def dead_in(told: Scraped) -> float:
+        return told.of("wherry_table_rows", table="settings", kind="dead")
+
+    monkeypatch.setattr("wherry.server.metrics._KEPT_SECONDS", 0.0)
+    sql, forgotten = connect(), connect()
+    async with asked(app) as client:
+        before = await numbers(client)
+        forgotten.autocommit = False
+        forgotten.execute("set transaction isolation level repeatable read")
+        forgotten.execute("select pg_sleep(0.01)")
+        for _ in range(30):
+            sql.execute("select pg_current_xact_id()")
+        sql.execute("update wherry.settings set channel = channel")
+
+        async def told() -> Scraped | None:
+            found = await numbers(client)
+            return found if dead_in(found) > dead_in(before) else None
+
+        held = await until(told, what="the dead row is counted")
+
+    assert held.of("wherry_table_rows", table="settings", kind="live") == 1
+    assert held.of("wherry_oldest_snapshot_transactions") >= 30
+    assert held.of("wherry_oldest_snapshot_seconds") > 0
+    assert held.of("wherry_sessions_hidden") == 0
+
+
 async def test_however_often_it_is_asked_the_database_is_asked_once(app: wherry.App) -> None:
     async with asked(app) as client:
         for _ in range(3):

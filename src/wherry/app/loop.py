@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from wherry.errors import BlockingInLoop
+from wherry.errors import BlockingInLoop, ConfigError
 from wherry.telemetry.loggers import logger
 
 R = TypeVar("R")
@@ -31,6 +31,19 @@ def refuse_in_loop(call: str) -> None:
     """Raise BlockingInLoop if an event loop runs in this thread, which *call* would stop."""
     if loop_is_running():
         raise BlockingInLoop(call, f"a{call}")
+
+
+def refuse_unfit_loop() -> None:
+    """Raise ConfigError if the running loop cannot wait for a connection to a database.
+
+    It is what Windows' Proactor cannot do. Elsewhere it would look like a database that is away.
+    """
+    loop = type(asyncio.get_running_loop())
+    if getattr(loop, "add_reader", None) is asyncio.AbstractEventLoop.add_reader:
+        raise ConfigError(
+            f"{loop.__name__} cannot wait for a connection to a database: run the program with"
+            " `asyncio.run(main(), loop_factory=asyncio.SelectorEventLoop)`"
+        )
 
 
 def run_in_own_loop(main: Callable[[], Coroutine[Any, Any, R]], *, call: str) -> R:

@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from wherry import embedded
 from wherry.app.ids import TaskIds
-from wherry.app.loop import refuse_in_loop
+from wherry.app.loop import refuse_in_loop, refuse_unfit_loop
 from wherry.app.tracing import Tracing, found
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
@@ -280,6 +280,8 @@ class Process:
         loop = asyncio.get_running_loop()
         transport = self._pools.get(loop)
         if transport is None:
+            if not self.through_server:
+                refuse_unfit_loop()
             dsn = await asyncio.to_thread(self.prepared_dsn)
             transport = self._pools.get(loop)
             if transport is None:

@@ -18,6 +18,7 @@ from datetime import timedelta
 from wherry.app.app import App
 from wherry.app.asked import asked_lease_seconds, asked_queues
 from wherry.app.composed import Plan, compose_local, compose_remote
+from wherry.app.loop import refuse_unfit_loop
 from wherry.commands.workers import LeaveWorker
 from wherry.config import WorkerSettings
 from wherry.domain.durations import Duration, seconds_from
@@ -84,6 +85,8 @@ async def run_worker(
             "no task type is registered, so there is nothing to work on: name the modules with"
             " handlers in App(imports=[...]), or import them before the worker starts"
         )
+    if not app.through_server:
+        refuse_unfit_loop()
     served = _served(app, queues)
     dsn = await asyncio.to_thread(app.prepared_dsn)
     if name is None:
@@ -118,8 +121,9 @@ async def run_worker(
                 service.cancel()
             if services:
                 await asyncio.wait(services, timeout=_LEAVE_WITHIN_SECONDS)
-            await _say_goodbye(parts.transport, parts.goodbye)
+            # First, or its last beat could make known again who has said goodbye.
             await asyncio.to_thread(lambda: parts.keeper.join(timeout=_LEAVE_WITHIN_SECONDS))
+            await _say_goodbye(parts.transport, parts.goodbye)
 
 
 async def _drained(worker: Worker, services: list[asyncio.Task[None]]) -> Summary:

@@ -22,10 +22,10 @@ from typing import Literal
 from wherry.cli.metrics import Told
 from wherry.cli.running import Run
 from wherry.telemetry.loggers import logger
+from wherry.worker.signals import SIGNALS, handle
 
 log = logger("wherry.supervisor")
 
-_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # A worker bounds its own end; beyond this after its shutdown timeout something is broken.
 _MERCY_SECONDS = 15.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
@@ -51,7 +51,7 @@ def pause_seconds(deaths: int) -> float:
 
 def final_code(code: int, *, stopping: bool) -> int:
     """Return what a worker's end adds to the supervisor's exit code."""
-    if stopping and -code in _PASSED_ON:
+    if stopping and -code in SIGNALS:
         # Told to stop before it could listen: it had leased nothing yet.
         return 0
     return code if 0 <= code <= 3 else (0 if stopping and code == 130 else 1)
@@ -83,9 +83,8 @@ class Supervisor:
 
     async def run(self) -> int:
         """Run until all workers have ended; return the worst of their exit codes."""
-        loop = asyncio.get_running_loop()
-        for number in _PASSED_ON:
-            loop.add_signal_handler(number, self._pass_on, number)
+        for number in SIGNALS:
+            handle(number, self._pass_on)
         reading, writing = os.pipe()
         try:
             async with asyncio.TaskGroup() as places:

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from wherry.app.loop import refuse_unfit_loop
 from wherry.commands.tokens import ListTokens
 from wherry.config import ServerSettings
 from wherry.doctor.guard import require_fit
@@ -229,6 +230,7 @@ async def serve(
     server = Server(app, settings)
     if app.through_server:
         raise ConfigError("a server needs a database, and the DSN names another server")
+    refuse_unfit_loop()
     dsn = await asyncio.to_thread(lambda: app.dsn)
     allow_unsafe = server.settings.allow_unsafe_database
     await asyncio.to_thread(lambda: require_fit(dsn, schema=app.schema, allow_unsafe=allow_unsafe))

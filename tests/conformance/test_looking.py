@@ -130,6 +130,7 @@ async def test_dead_tasks_are_grouped_and_a_group_is_requeued_at_a_rate(app: whe
         *(3, ids[-1], ("default",), False),
     )
     assert "no" in group.sample_error
+    assert (found.since, sum(group.spread), len(group.spread)) == (group.first_at, 3, 24)
     page = await app.alist_tasks(fingerprint=group.fingerprint)
     assert [task.id for task in page.tasks] == ids[::-1]
     answers = await app.arequeue_many(ids, delay=60, per_second=0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,7 +91,9 @@ def test_a_fingerprint_chooses_its_tasks_and_no_other(session: Session) -> None:
         assert session.call(CountTasks(wanted)).tasks == 3
         back = session.call(ListTasks(wanted, before=ids[0]))
         assert [task.id for task in back.tasks] == ids[:0:-1]
-    assert groups(session, fingerprint=group.fingerprint) == (group,)
+    [again] = groups(session, fingerprint=group.fingerprint)
+    # The time that is parted begins with the first of those that were asked for.
+    assert replace(again, spread=()) == replace(group, spread=())
 
 
 def test_a_dead_task_without_an_error_has_a_group_too(session: Session, clock: Clock) -> None:
@@ -103,6 +106,24 @@ def test_a_dead_task_without_an_error_has_a_group_too(session: Session, clock: C
 
     assert group.tasks == 1
     assert session.call(CountTasks(Filter(fingerprint=group.fingerprint))).tasks == 1
+
+
+def test_how_many_ended_when_is_told_in_parts_of_the_time(session: Session, clock: Clock) -> None:
+    assert session.call(GroupDeadTasks(Filter())).since is None
+    dead(session, "early")
+    clock.advance(hours=12)
+    dead(session, "late")
+    dead(session, "late")
+    clock.advance(hours=12)
+    dead(session, "late")
+
+    found = session.call(GroupDeadTasks(Filter()))
+
+    late, early = found.groups
+    assert found.since == early.first_at
+    assert early.spread == (1, *([0] * 23))
+    assert (len(late.spread), sum(late.spread), late.spread[-1]) == (24, late.tasks, 1)
+    assert max(late.spread[11:13]) == 2
 
 
 def test_no_more_than_the_newest_are_looked_at(session: Session) -> None:

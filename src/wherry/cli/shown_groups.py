@@ -27,7 +27,7 @@ _GROUPS = (
 def show_groups(out: Output, found: DeadGroups) -> None:
     """Answer with the groups, the largest first."""
     if out.as_json:
-        out.json({"groups": [asdict(group) for group in found.groups], "capped": found.capped})
+        out.json(asdict(found))
         return
     now = datetime.now(UTC)
     rows = [

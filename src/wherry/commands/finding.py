@@ -142,7 +142,8 @@ class GroupDeadTasks(Command[DeadGroups]):
         params = span_of(self.filter) | {"most": self.most, "groups": self.groups}
         rows = yield Statement("tasks/group_dead_tasks", params | {"states": states})
         groups = tuple(DeadGroup.of_row(row) for row in rows)
-        return DeadGroups(groups, bool(rows) and rows[0][-1])
+        *_, since, capped = rows[0] if rows else (None, False)
+        return DeadGroups(groups, capped, since)
 
 
 _BAD = frozenset({State.DEAD, State.FAILED})

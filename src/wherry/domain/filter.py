@@ -103,7 +103,8 @@ class DeadGroup:
     """Dead and failed tasks whose errors have the same cause, as far as can be told.
 
     `fingerprint` names them in a filter. `sample_id` is the newest of them, `sample_error` the
-    beginning of its error. `queues` are ten at most.
+    beginning of its error. `queues` are ten at most. `spread`: how many of them ended in each
+    twenty-fourth of the time from `since` of the groups until they were asked for.
     """
 
     fingerprint: str
@@ -114,17 +115,22 @@ class DeadGroup:
     sample_id: int
     sample_error: str
     queues: tuple[str, ...]
+    spread: tuple[int, ...] = ()
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> DeadGroup:
         """Return the group that a row begins with."""
-        columns: list[Any] = [*row[:7], tuple(row[7])]
+        columns: list[Any] = [*row[:7], tuple(row[7]), tuple(row[8])]
         return cls(*columns)
 
 
 @dataclass(frozen=True, slots=True)
 class DeadGroups:
-    """Groups, the largest first; `capped`: there may be older tasks that were not looked at."""
+    """Groups, the largest first; `capped`: there may be older tasks that were not looked at.
+
+    `since`: when the first of all that were looked at ended; None where there is none.
+    """
 
     groups: tuple[DeadGroup, ...]
     capped: bool = False
+    since: datetime | None = None

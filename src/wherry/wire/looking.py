@@ -22,10 +22,15 @@ def write_groups(found: DeadGroups) -> pb.GroupDeadTasksResponse:
             sample_id=group.sample_id,
             sample_error=group.sample_error,
             queues=group.queues,
+            spread=group.spread,
         )
         for group in found.groups
     ]
-    return pb.GroupDeadTasksResponse(groups=groups, capped=found.capped)
+    return pb.GroupDeadTasksResponse(
+        groups=groups,
+        capped=found.capped,
+        since=None if found.since is None else write_instant(found.since),
+    )
 
 
 def read_groups(message: pb.GroupDeadTasksResponse) -> DeadGroups:
@@ -40,10 +45,12 @@ def read_groups(message: pb.GroupDeadTasksResponse) -> DeadGroups:
             sample_id=group.sample_id,
             sample_error=group.sample_error,
             queues=tuple(group.queues),
+            spread=tuple(group.spread),
         )
         for group in message.groups
     )
-    return DeadGroups(tuple(groups), message.capped)
+    since = read_instant(message.since, option="since") if message.HasField("since") else None
+    return DeadGroups(tuple(groups), message.capped, since)
 
 
 def write_why(why: Why) -> pb.WhyTaskResponse:

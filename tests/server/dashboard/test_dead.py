@@ -37,6 +37,7 @@ async def test_dead_tasks_stand_in_groups_of_one_cause(browse: Browse, session: 
     assert "MailError: no relay for customer" in first.text
     assert "other" in second.text
     assert len(listed.find("a", cls="row-link")) == 3
+    assert first.find("svg", cls="spark-bars")[0].attributes["aria-label"].startswith("How many")
     assert page.at("dead-count").text == "4 dead and failed tasks in 2 groups of one cause"
 
 

@@ -116,6 +116,20 @@ def spark(values: Sequence[Value]) -> tuple[Piece, ...]:
     return tuple(_pieces(Series("", "", values, "area"), values, (), axis))
 
 
+def bars(values: Sequence[int]) -> tuple[Piece, ...]:
+    """Return a small row of bars, each in its part of the width; the least is still seen."""
+    most, step = max(values, default=0), WIDTH / max(1, len(values))
+    path: list[str] = []
+    for n, value in enumerate(values):
+        if value:
+            high = HEIGHT * (1 - max(0.08, 0.94 * value / most))
+            path.append(
+                f"M{step * n + step * 0.14:.1f} {HEIGHT:.1f}V{high:.1f}"
+                f"H{step * n + step * 0.86:.1f}V{HEIGHT:.1f}Z"
+            )
+    return (Piece("bars s3", "".join(path)),)
+
+
 def _tops(series: Sequence[Series]) -> list[Sequence[Value]]:
     """Return where each series is drawn: what is stacked stands on those before it."""
     tops: list[Sequence[Value]] = []

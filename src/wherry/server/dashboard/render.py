@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from wherry.server.dashboard import words
-from wherry.server.dashboard.charts import clock
+from wherry.server.dashboard.charts import bars, clock
 from wherry.server.dashboard.pictures import came, per_minute
 
 _FILTERS: Final = (
@@ -73,5 +73,6 @@ _GLOBALS: Final[dict[str, Any]] = {
     "iso": words.iso,
     "clock": clock,
     "came": came,
+    "bars_of": bars,
     "per_minute": per_minute,
 }

@@ -48,6 +48,12 @@ class DeadGroup(Answer):
     sample_id: Annotated[Id, Meta(description="The newest of them.")]
     sample_error: Annotated[str, Meta(description="The beginning of its error.")]
     queues: Annotated[list[str], Meta(description="Where they are, ten queues at most.")]
+    spread: Annotated[
+        list[int],
+        Meta(
+            description="How many ended in each twenty-fourth of the time from `since` until now."
+        ),
+    ]
 
 
 class GroupDeadTasksResponse(Answer):
@@ -57,3 +63,6 @@ class GroupDeadTasksResponse(Answer):
     capped: Annotated[
         bool, Meta(description="Whether there may be older ones: the newest 20,000 are looked at.")
     ]
+    since: (
+        Annotated[Instant, Meta(description="When the first of all of them ended.")] | UnsetType
+    ) = UNSET

@@ -45,7 +45,11 @@ async def group_dead_tasks(call: Call, query: bodies.GroupDeadTasksQuery) -> Rep
             sample_id=str(group.sample_id),
             sample_error=group.sample_error,
             queues=list(group.queues),
+            spread=list(group.spread),
         )
         for group in found.groups
     ]
-    return Reply(bodies.GroupDeadTasksResponse(groups=groups, capped=found.capped))
+    answer = bodies.GroupDeadTasksResponse(
+        groups=groups, capped=found.capped, since=write_instant_if(found.since)
+    )
+    return Reply(answer)

@@ -1326,21 +1326,27 @@ class GroupDeadTasksResponse(_message.Message):
 
     GROUPS_FIELD_NUMBER: _builtins.int
     CAPPED_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
     capped: _builtins.bool
     """Whether there may be older tasks: the newest 20000 are looked at."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeadGroup]:
         """The largest first, 100 at most."""
 
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """When the first of all that were looked at ended; not given where there is none."""
+
     def __init__(
         self,
         *,
         groups: _abc.Iterable[Global___DeadGroup] | None = ...,
         capped: _builtins.bool = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["capped", b"capped", "groups", b"groups"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capped", b"capped", "groups", b"groups", "since", b"since"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1360,6 +1366,7 @@ class DeadGroup(_message.Message):
     SAMPLE_ID_FIELD_NUMBER: _builtins.int
     SAMPLE_ERROR_FIELD_NUMBER: _builtins.int
     QUEUES_FIELD_NUMBER: _builtins.int
+    SPREAD_FIELD_NUMBER: _builtins.int
     fingerprint: _builtins.str
     """Names them in a filter."""
     type: _builtins.str
@@ -1382,6 +1389,10 @@ class DeadGroup(_message.Message):
     def queues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Where they are, ten queues at most."""
 
+    @_builtins.property
+    def spread(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """How many of them ended in each twenty-fourth of the time from `since` until now."""
+
     def __init__(
         self,
         *,
@@ -1393,10 +1404,11 @@ class DeadGroup(_message.Message):
         sample_id: _builtins.int = ...,
         sample_error: _builtins.str = ...,
         queues: _abc.Iterable[_builtins.str] | None = ...,
+        spread: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["first_at", b"first_at", "last_at", b"last_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprint", b"fingerprint", "first_at", b"first_at", "last_at", b"last_at", "queues", b"queues", "sample_error", b"sample_error", "sample_id", b"sample_id", "tasks", b"tasks", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprint", b"fingerprint", "first_at", b"first_at", "last_at", b"last_at", "queues", b"queues", "sample_error", b"sample_error", "sample_id", b"sample_id", "spread", b"spread", "tasks", b"tasks", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

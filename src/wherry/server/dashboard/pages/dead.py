@@ -33,6 +33,7 @@ async def show_dead(visit: Visit) -> Shown:
         "is_too_slow": is_too_slow,
         "patience": visit.service.settings.search_timeout,
         "groups": groups,
+        "since": found.since if found else None,
         "capped": found is not None and found.capped,
         "total": sum(group.tasks for group in groups),
         "most": max((group.tasks for group in groups), default=0),

@@ -67,6 +67,8 @@ NAMES: dict[str, str] = {
     "_adrawn": "_drawn",
     "_acaught_up": "_caught_up",
     "_astore": "_store",
+    "_astore_in_parts": "_store_in_parts",
+    "_astore_whole": "_store_whole",
     "_apoll": "_poll",
     "agroup_dead_tasks": "group_dead_tasks",
     "areprioritize": "reprioritize",

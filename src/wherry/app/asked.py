@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -26,6 +26,7 @@ from wherry.domain.options import (
 )
 from wherry.domain.outcome import Failed, stored_policy
 from wherry.domain.retry import delay
+from wherry.domain.specs import Specs
 from wherry.domain.state import State
 from wherry.domain.task import Task
 from wherry.errors import (
@@ -62,9 +63,17 @@ def asked_task(
     return chosen.spec(type, encode(payload, index=index), index=index)
 
 
-def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> list[TaskSpec]:
-    """Return the checked tasks of a batch. Raises InvalidTask with the index of a bad one."""
-    specs: list[TaskSpec] = []
+def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> Specs:
+    """Return the checked tasks of a batch. A bad one raises InvalidTask with its index.
+
+    It does so when it is made: see Specs.
+    """
+    # Theirs may take its time, which nobody's transaction should wait for.
+    given = list(tasks)
+    return Specs(len(given), _made(registry, given))
+
+
+def _made(registry: Registry, tasks: list[Any]) -> Iterator[TaskSpec]:
     # Of tasks of which nothing is said but type and queue, by these.
     plain: dict[tuple[str, str | None], SpecMaker] = {}
     for index, task in enumerate(tasks):
@@ -93,8 +102,7 @@ def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> list[TaskSpec]:
                 plain[type, queue] = spec
         else:
             text = encode(payload, index=index)
-        specs.append(spec(text))
-    return specs
+        yield spec(text)
 
 
 def _options(

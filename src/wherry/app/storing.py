@@ -19,8 +19,10 @@ from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
 from wherry.commands.copying import CopyTask
 from wherry.commands.maintenance import CatchUpIds
+from wherry.commands.parts import LEAST_TASKS, EnqueueInParts, NotPlain
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, new_token
 from wherry.domain.options import TaskSpec
+from wherry.domain.specs import Specs
 from wherry.domain.task import Enqueued, ResultReader
 from wherry.errors import IdTaken, WherryError
 from wherry.tasks.task import AMBIENT
@@ -62,13 +64,33 @@ class Storing(Process):
         if not specs:
             return []
 
-        def made(ids: tuple[int, ...] | None, token: int) -> Command[list[Enqueued]]:
-            return EnqueueTasks(tuple(specs), ids=ids, token=token, notify=notify)
-
-        answers = await self._acarried(made, len(specs), tx=self.ambient(tx), call="enqueue")
+        tx = self.ambient(tx)
+        if tx is None and isinstance(specs, Specs) and len(specs) >= LEAST_TASKS:
+            answers = await self._astore_in_parts(specs, notify=notify)
+        else:
+            answers = await self._astore_whole(tuple(specs), tx=tx, notify=notify)
         # Who is asked for a result is the App, which has both forms.
         app = cast("ResultReader", self)
         return [answer.told_by(app) for answer in answers]
+
+    async def _astore_in_parts(self, specs: Specs, *, notify: bool) -> list[Enqueued]:
+        def made(ids: tuple[int, ...] | None, token: int) -> Command[list[Enqueued]]:
+            if ids is None:
+                return EnqueueTasks(tuple(specs), token=token, notify=notify)
+            return EnqueueInParts(specs, ids, token, notify)
+
+        try:
+            return await self._acarried(made, len(specs), tx=None, call="enqueue")
+        except NotPlain:
+            return await self._astore_whole(tuple(specs), tx=None, notify=notify)
+
+    async def _astore_whole(
+        self, specs: tuple[TaskSpec, ...], *, tx: Any, notify: bool
+    ) -> list[Enqueued]:
+        def made(ids: tuple[int, ...] | None, token: int) -> Command[list[Enqueued]]:
+            return EnqueueTasks(specs, ids=ids, token=token, notify=notify)
+
+        return await self._acarried(made, len(specs), tx=tx, call="enqueue")
 
     async def _acarried(self, made: _Made[R], n: int, *, tx: Any, call: str) -> R:
         """Carry what stores *n* tasks."""

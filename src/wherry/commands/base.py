@@ -7,7 +7,7 @@ that the same logic runs on our pools, on a caller's connection, behind a server
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -31,7 +31,19 @@ class Statement:
     only_text: bool = False
 
 
-Answer: TypeAlias = Generator[Statement, Rows, R]
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One SQL file for one set of parameters after the other, all of them text or nulls.
+
+    Nobody reads what they return. They may be sent as they are made, before the answers to those
+    before them have come: what one of them fails with comes when all have been sent.
+    """
+
+    name: str
+    params: Iterable[Mapping[str, Any]]
+
+
+Answer: TypeAlias = Generator[Statement | Series, Rows, R]
 
 
 class Command(Generic[R_co]):

@@ -6,8 +6,9 @@ A payload is JSON text already and goes in as it is; nothing here looks into it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -18,7 +19,7 @@ from wherry.domain.options import TaskSpec
 LARGE_PAYLOAD_CHARACTERS = 2_000
 
 # What the next task of a run has to have in common with the first: all but what stands last.
-common = itemgetter(slice(0, TaskSpec._fields.index("key_ttl_seconds")))
+_common = itemgetter(slice(0, TaskSpec._fields.index("key_ttl_seconds")))
 
 _payload = itemgetter(TaskSpec._fields.index("payload"))
 
@@ -87,8 +88,22 @@ def task_text(spec: TaskSpec, id: int | None, look: Look | None) -> str:
     return f'{json.dumps(said)[:-1]}, "payload": {spec.payload}}}'
 
 
-def run_text(run: list[tuple[TaskSpec, int | None]]) -> str:
-    """One element of what enqueue_without_keys.sql takes: what a run has in common is said once."""
+def runs_params(
+    specs: Sequence[TaskSpec], ids: Sequence[int] | None, *, token: int, notify: bool
+) -> dict[str, str]:
+    """All that enqueue_without_keys.sql takes."""
+    drawn = ids or (None,) * len(specs)
+    runs = groupby(zip(specs, drawn, strict=True), key=lambda task: _common(task[0]))
+    texts = (_run_text(list(run)) for _, run in runs)
+    return {
+        "tasks": f"[{','.join(texts)}]",
+        "token": str(token),
+        "notify": flag_text(notify),
+    }
+
+
+def _run_text(run: list[tuple[TaskSpec, int | None]]) -> str:
+    """One element of the array of runs: what a run has in common is said once."""
     said = _options(run[0][0])
     said["n"] = len(run)
     if run[0][1] is not None:

@@ -13,16 +13,14 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.task_texts import (
     Look,
     any_large,
-    common,
     flag_text,
     one_params,
-    run_text,
+    runs_params,
     task_text,
 )
 from wherry.domain.options import TaskSpec
@@ -102,18 +100,8 @@ class EnqueueTasks(Command[list[Enqueued]]):
         return [Enqueued(int(id_), True, None)]
 
     def _without_keys(self) -> Answer[list[Enqueued]]:
-        drawn = self.ids or (None,) * len(self.specs)
-        runs = groupby(zip(self.specs, drawn, strict=True), key=lambda task: common(task[0]))
-        texts = (run_text(list(run)) for _, run in runs)
-        [[text, _woken]] = yield Statement(
-            "tasks/enqueue_without_keys",
-            {
-                "tasks": f"[{','.join(texts)}]",
-                "token": str(self.token),
-                "notify": flag_text(self.notify),
-            },
-            only_text=True,
-        )
+        params = runs_params(self.specs, self.ids, token=self.token, notify=self.notify)
+        [[text, _woken]] = yield Statement("tasks/enqueue_without_keys", params, only_text=True)
         ids = json.loads(text) if self.ids is None else self.ids
         return [Enqueued(id_, True, None) for id_ in ids]
 

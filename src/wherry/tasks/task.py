@@ -8,10 +8,11 @@ enqueuers.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack
 
 from wherry.domain.options import EnqueueOptions, Options, SpecMaker, TaskSpec, check_flag
+from wherry.domain.specs import Specs
 from wherry.domain.task import Enqueued
 from wherry.errors import HandlerError
 from wherry.tasks.payload import encode
@@ -149,8 +150,11 @@ class TaskType(Generic[P, R]):
         text = encode(payload)
         return self._spec_maker(index=None)(text)
 
-    def _specs(self, calls: Iterable[Mapping[str, Any]]) -> list[TaskSpec]:
-        specs: list[TaskSpec] = []
+    def _specs(self, calls: Iterable[Mapping[str, Any]]) -> Specs:
+        given = list(calls)
+        return Specs(len(given), self._made(given))
+
+    def _made(self, calls: list[Mapping[str, Any]]) -> Iterator[TaskSpec]:
         for index, call in enumerate(calls):
             payload = dict(call)
             try:
@@ -158,8 +162,7 @@ class TaskType(Generic[P, R]):
             except HandlerError as error:
                 raise HandlerError(f"task {index} of the batch: {error}") from None
             text = encode(payload, index=index)
-            specs.append(self._spec_maker(index=index)(text))
-        return specs
+            yield self._spec_maker(index=index)(text)
 
     def _spec_maker(self, *, index: int | None) -> SpecMaker:
         """The options are those of the type, so they are checked once."""

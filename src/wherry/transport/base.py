@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
@@ -10,7 +11,7 @@ import psycopg
 from psycopg.pq import PipelineStatus
 from psycopg.rows import tuple_row
 
-from wherry.commands.base import Command, Rows, Statement
+from wherry.commands.base import Command, Rows, Series, Statement
 from wherry.transport.bounded import AsyncConnection, Connection
 from wherry.transport.render import render
 
@@ -25,13 +26,28 @@ class Transport(Protocol):
         ...
 
 
-def drive(command: Command[R], fetch: Callable[[Statement], Rows]) -> R:
-    """Answer *command*; *fetch* runs a statement and returns its rows."""
+def drive(
+    command: Command[R],
+    fetch: Callable[[Statement], Rows],
+    send: Callable[[Series], None] | None = None,
+) -> R:
+    """Answer *command*; *fetch* runs a statement and returns its rows.
+
+    *send* runs a series; without it each of them is fetched.
+    """
     answer = command.answer()
     try:
-        statement = next(answer)
+        asked = next(answer)
         while True:
-            statement = answer.send(fetch(statement))
+            if isinstance(asked, Statement):
+                asked = answer.send(fetch(asked))
+                continue
+            if send is not None:
+                send(asked)
+            else:
+                for params in asked.params:
+                    fetch(Statement(asked.name, params, only_text=True))
+            asked = answer.send(())
     except StopIteration as done:
         value: R = done.value
         return value
@@ -39,13 +55,28 @@ def drive(command: Command[R], fetch: Callable[[Statement], Rows]) -> R:
         answer.close()
 
 
-async def adrive(command: Command[R], fetch: Callable[[Statement], Awaitable[Rows]]) -> R:
-    """Answer *command*; *fetch* runs a statement and returns its rows."""
+async def adrive(
+    command: Command[R],
+    fetch: Callable[[Statement], Awaitable[Rows]],
+    send: Callable[[Series], Awaitable[None]] | None = None,
+) -> R:
+    """Answer *command*; *fetch* runs a statement and returns its rows.
+
+    *send* runs a series; without it each of them is fetched.
+    """
     answer = command.answer()
     try:
-        statement = next(answer)
+        asked = next(answer)
         while True:
-            statement = answer.send(await fetch(statement))
+            if isinstance(asked, Statement):
+                asked = answer.send(await fetch(asked))
+                continue
+            if send is not None:
+                await send(asked)
+            else:
+                for params in asked.params:
+                    await fetch(Statement(asked.name, params, only_text=True))
+            asked = answer.send(())
     except StopIteration as done:
         value: R = done.value
         return value
@@ -55,38 +86,67 @@ async def adrive(command: Command[R], fetch: Callable[[Statement], Awaitable[Row
 
 def run(connection: psycopg.Connection[Any], command: Command[R], *, schema: str) -> R:
     """Answer *command* on a connection, in whatever transaction is open there."""
-    prepared = connection.prepared if isinstance(connection, Connection) else None
+    own = connection if isinstance(connection, Connection) else None
 
     def fetch(statement: Statement) -> Rows:
         text, names = _rendered(statement.name, schema)
         params = statement.params
         values = [params[name] for name in names]
-        if prepared is not None and statement.only_text:
-            return connection.wait(prepared.rows(text, values))
+        if own is not None and statement.only_text:
+            return own.wait(own.prepared.rows(text, values))
         # Not connection.cursor(): the caller may have set another kind of cursor or row there. A
         # raw one, since the others look for parameters in a long statement at every call.
         with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
             cursor.execute(text, values)
             return cursor.fetchall() if _has_rows(cursor) else ()
 
-    return drive(command, fetch)
+    if own is None:
+        return drive(command, fetch)
+
+    def send(series: Series) -> None:
+        text, names = _rendered(series.name, schema)
+        try:
+            for params in series.params:
+                own.wait(own.prepared.ahead(text, [params[name] for name in names]))
+        except BaseException:
+            # What came of those before it matters no more.
+            with suppress(psycopg.Error):
+                own.wait(own.prepared.settled())
+            raise
+        own.wait(own.prepared.settled())
+
+    return drive(command, fetch, send)
 
 
 async def arun(connection: psycopg.AsyncConnection[Any], command: Command[R], *, schema: str) -> R:
     """Answer *command* on an async connection, in whatever transaction is open there."""
-    prepared = connection.prepared if isinstance(connection, AsyncConnection) else None
+    own = connection if isinstance(connection, AsyncConnection) else None
 
     async def fetch(statement: Statement) -> Rows:
         text, names = _rendered(statement.name, schema)
         params = statement.params
         values = [params[name] for name in names]
-        if prepared is not None and statement.only_text:
-            return await connection.wait(prepared.rows(text, values))
+        if own is not None and statement.only_text:
+            return await own.wait(own.prepared.rows(text, values))
         async with psycopg.AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
             await cursor.execute(text, values)
             return await cursor.fetchall() if _has_rows(cursor) else ()
 
-    return await adrive(command, fetch)
+    if own is None:
+        return await adrive(command, fetch)
+
+    async def send(series: Series) -> None:
+        text, names = _rendered(series.name, schema)
+        try:
+            for params in series.params:
+                await own.wait(own.prepared.ahead(text, [params[name] for name in names]))
+        except BaseException:
+            with suppress(psycopg.Error):
+                await own.wait(own.prepared.settled())
+            raise
+        await own.wait(own.prepared.settled())
+
+    return await adrive(command, fetch, send)
 
 
 def _has_rows(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> bool:

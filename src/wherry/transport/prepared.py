@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 from psycopg import errors, generators
-from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq import ConnStatus, ExecStatus, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from wherry.commands.base import Rows
@@ -50,9 +50,61 @@ class Prepared:
             for row in range(result.ntuples)
         ]
 
+    def ahead(self, text: bytes, values: Sequence[str | None]) -> Generator[Any, Any, None]:
+        """Send one statement without waiting for its answer; `settled` has to follow.
+
+        Nothing else may be asked of the connection meanwhile.
+        """
+        name = yield from self._name(text)
+        if self._pgconn.pipeline_status == PipelineStatus.OFF:
+            self._pgconn.enter_pipeline_mode()
+        encoding = self._encoding
+        sent = [None if value is None else value.encode(encoding) for value in values]
+        self._pgconn.send_query_prepared(name, sent)
+        yield from generators.send(self._pgconn)
+
+    def settled(self) -> Generator[Any, Any, None]:
+        """Wait for the answers to all that was sent ahead, if anything was.
+
+        Raises what the first of them failed with: the server has done none of those after it.
+        """
+        pgconn = self._pgconn
+        if pgconn.pipeline_status == PipelineStatus.OFF:
+            return
+        failed: PGresult | None = None
+        try:
+            pgconn.pipeline_sync()
+            yield from generators.send(pgconn)
+            while True:
+                result = yield from generators.fetch(pgconn)
+                if result is None:
+                    # The end of one answer, unless there is nobody any more who could give others.
+                    if pgconn.status == ConnStatus.BAD:
+                        raise psycopg.OperationalError("the connection was lost")
+                elif result.status == ExecStatus.PIPELINE_SYNC:
+                    break
+                elif result.status == ExecStatus.FATAL_ERROR and failed is None:
+                    failed = result
+            pgconn.exit_pipeline_mode()
+        except BaseException:
+            # Interrupted: whose answers come next could not be told.
+            pgconn.finish()
+            raise
+        if failed is not None:
+            error = errors.error_from_result(failed, encoding=self._encoding)
+            if isinstance(error, errors.InvalidSqlStatementName):
+                self._names.clear()
+            raise error
+
     def _exchange(
         self, text: bytes, values: Sequence[bytes | None]
     ) -> Generator[Any, Any, PGresult]:
+        name = yield from self._name(text)
+        self._pgconn.send_query_prepared(name, values)
+        return self._checked((yield from generators.execute(self._pgconn)))
+
+    def _name(self, text: bytes) -> Generator[Any, Any, bytes]:
+        """Prepare a statement, if it is not; return what it is called."""
         name = self._names.get(text)
         if name is None:
             # A name of its own for each try: one that was interrupted may have come through. And
@@ -62,8 +114,7 @@ class Prepared:
             self._pgconn.send_prepare(name, text)
             self._checked((yield from generators.execute(self._pgconn)))
             self._names[text] = name
-        self._pgconn.send_query_prepared(name, values)
-        return self._checked((yield from generators.execute(self._pgconn)))
+        return name
 
     def _checked(self, results: list[PGresult]) -> PGresult:
         # An error at the commit, or the session's end, comes after the statement's own result.

@@ -1,0 +1,227 @@
+"""Many plain tasks go to the database in parts, one call and one transaction as before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+import psycopg
+import pytest
+
+import wherry
+from wherry.commands.base import Statement
+from wherry.commands.parts import LEAST_TASKS, EnqueueInParts
+from wherry.domain.options import Options
+from wherry.domain.specs import Specs
+from wherry.errors import InvalidPayload
+from wherry.transport.base import drive
+from wherry.transport.prepared import Prepared
+
+Connect = Callable[..., psycopg.Connection[Any]]
+Call = dict[str, Any]
+Store = Callable[[list[Any]], Awaitable[list[wherry.Enqueued]]]
+
+N = 1100
+LAST = N - 50
+KILL = (
+    "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
+    " where application_name = 'wherry app' and datname = current_database()"
+)
+
+
+class Doing(Mapping[str, Any]):
+    """A plain task that does something when it is read."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act = act
+
+    def __getitem__(self, name: str) -> Any:
+        return {"type": "t", "payload": {"n": LAST}}[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._act()
+        return iter(("type", "payload"))
+
+    def __len__(self) -> int:
+        return 2
+
+
+@pytest.fixture(params=["blocking", "awaited"])
+def store(request: pytest.FixtureRequest, app: wherry.App) -> Store:
+    async def blocking(calls: list[Any]) -> list[wherry.Enqueued]:
+        return await asyncio.to_thread(app.enqueue_many, calls)
+
+    async def awaited(calls: list[Any]) -> list[wherry.Enqueued]:
+        return await app.aenqueue_many(calls)
+
+    return blocking if request.param == "blocking" else awaited
+
+
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Every statement that is sent ahead."""
+    sent: list[bytes] = []
+    real = Prepared.ahead
+
+    def noting(self: Prepared, text: bytes, values: Any) -> Any:
+        sent.append(text)
+        return real(self, text, values)
+
+    monkeypatch.setattr(Prepared, "ahead", noting)
+    return sent
+
+
+def plain() -> list[Any]:
+    return [{"type": "t", "payload": {"n": n}} for n in range(N)]
+
+
+def stored(connect: Connect) -> dict[int, int]:
+    rows = connect().execute("select id, (payload->>'n')::int from wherry.tasks").fetchall()
+    return dict(rows)
+
+
+async def test_each_answer_is_its_own_tasks(store: Store, connect: Connect, ahead: Any) -> None:
+    for _ in range(2):
+        answers = await store(plain())
+        there = stored(connect)
+        assert [there[answer.id] for answer in answers] == list(range(N))
+        assert all(answer.created for answer in answers)
+
+    [tokens] = connect().execute("select count(distinct token) from wherry.live").fetchall()
+    assert len(ahead) == 10
+    assert len(stored(connect)) == 2 * N
+    # One number for a call, by which it would know its own tasks again.
+    assert tokens == (2,)
+
+
+async def test_one_that_is_refused_at_the_end_refuses_all(
+    store: Store, connect: Connect, ahead: Any
+) -> None:
+    calls = plain()
+    calls[LAST]["payload"] = {"n": {1, 2}}
+
+    for _ in range(2):
+        with pytest.raises(InvalidPayload) as refused:
+            await store(calls)
+        assert refused.value.index == LAST
+
+    assert len(ahead) == 8
+    assert stored(connect) == {}
+    assert len(await store(plain())) == N
+    [[connections]] = (
+        connect()
+        .execute(
+            "select count(*) from pg_stat_activity"
+            " where application_name = 'wherry app' and datname = current_database()"
+        )
+        .fetchall()
+    )
+    assert connections == 1
+
+
+@pytest.mark.parametrize("other", [{"key": "k"}, {"payload": {"n": LAST, "long": "x" * 3000}}])
+async def test_one_that_is_not_plain_is_stored_with_the_others(
+    store: Store, connect: Connect, other: Call
+) -> None:
+    calls = plain()
+    calls[LAST] |= other
+
+    answers = await store(calls)
+
+    there = stored(connect)
+    assert [there[answer.id] for answer in answers] == list(range(N))
+    again = await store(calls)
+    assert (again[LAST].id == answers[LAST].id) == ("key" in other)
+
+
+async def test_what_the_database_refuses_in_one_part_is_stored_in_none(
+    store: Store, app: wherry.App, connect: Connect
+) -> None:
+    """An id of the first part is taken, as after a restore: others are drawn."""
+    [first] = await store([{"type": "t", "payload": {"n": -1}}])
+    connect().execute("select setval('wherry.task_id', %s, false)", (first.id,))
+    app._ids.forget()  # pyright: ignore[reportPrivateUsage]
+
+    answers = await store(plain())
+
+    there = stored(connect)
+    assert len(there) == N + 1
+    assert [there[answer.id] for answer in answers] == list(range(N))
+
+
+async def test_a_connection_that_is_lost_on_the_way_costs_nothing(
+    store: Store, connect: Connect, ahead: Any
+) -> None:
+    other = connect()
+    calls = plain()
+    killed: list[Any] = []
+
+    def kill() -> None:
+        if not killed:
+            killed.extend(other.execute(KILL).fetchall())
+
+    calls[LAST] = Doing(kill)
+
+    answers = await store(calls)
+
+    assert killed == [(True,)]
+    assert len(ahead) >= 4
+    there = stored(connect)
+    assert len(there) == N
+    assert [there[answer.id] for answer in answers] == list(range(N))
+
+
+async def test_a_call_that_is_canceled_on_the_way_stores_nothing(
+    app: wherry.App, connect: Connect
+) -> None:
+    calls = plain()
+
+    async def store() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        calls[LAST] = Doing(task.cancel)
+        await app.aenqueue_many(calls)
+
+    for _ in range(3):
+        task = asyncio.create_task(store())
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    assert stored(connect) == {}
+    assert len(await app.aenqueue_many(plain())) == N
+
+
+async def test_few_and_those_of_a_callers_transaction_go_as_one(
+    store: Store, app: wherry.App, connect: Connect, ahead: Any
+) -> None:
+    assert len(await store(plain()[: LEAST_TASKS - 1])) == LEAST_TASKS - 1
+    with connect(autocommit=False) as tx:
+        assert len(await asyncio.to_thread(app.enqueue_many, plain(), tx=tx)) == N
+    assert ahead == []
+    assert len(stored(connect)) == N + LEAST_TASKS - 1
+
+
+def test_whoever_cannot_send_ahead_fetches_one_by_one(app: wherry.App) -> None:
+    specs = Specs(N, [Options().spec("t", "{}")] * N)
+    command = EnqueueInParts(specs, tuple(range(N)), token=1)
+    fetched: list[Statement] = []
+
+    def fetch(statement: Statement) -> list[Any]:
+        fetched.append(statement)
+        return []
+
+    assert [answer.id for answer in drive(command, fetch)] == list(range(N))
+    assert [statement.only_text for statement in fetched] == 5 * [True]
+
+
+def test_a_batch_whose_making_failed_cannot_be_taken_for_a_shorter_one() -> None:
+    def making() -> Iterator[Any]:
+        yield from "ab"
+        raise InvalidPayload("$", "no")
+
+    specs = Specs(4, making())
+    with pytest.raises(InvalidPayload):
+        list(specs)
+    with pytest.raises(ValueError, match="refused"):
+        list(specs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -12,9 +13,7 @@ from tests.pg.flow import counted, roll, there, totals
 from tests.pg.life import KNOWS, Life
 from tests.pg.support import OpenSession, Session, spec
 from wherry.commands.flow import CountStates, ReadFlow, ReadTotals
-from wherry.commands.maintenance import (
-    DropPastDays,
-)
+from wherry.commands.maintenance import DropPastDays, LookAround
 from wherry.commands.tally import RecountTasks, RollFlow
 from wherry.domain.flow import BOUNDS_SECONDS, PAIRS_MOST
 from wherry.testing import Clock
@@ -90,6 +89,42 @@ def test_one_process_rolls_and_the_others_pass_on(open_session: OpenSession) -> 
 
     assert rolled is False
     assert totals(other) == {"enqueued": 1}
+
+
+def test_where_nothing_happens_the_chore_is_put_off_in_one_statement(
+    session: Session, clock: Clock
+) -> None:
+    session.rows("update wherry.chore set due_at = '-infinity', folded_until = wherry.now()")
+    more = partial(pytest.fail, "there is nothing to sum up")
+
+    session.call_around(RollFlow(), before="flow/claim_chore", act=more)
+
+    assert session.call(LookAround()).chores == ("recount",)
+    clock.advance(seconds=5)
+    assert session.call(LookAround()).chores == ("recount", "roll")
+
+
+def test_the_minutes_of_a_system_that_has_come_to_rest_are_added_to_its_hours(
+    session: Session, clock: Clock
+) -> None:
+    session.enqueue("t")
+    roll(session)
+    clock.advance(minutes=10)
+
+    roll(session)
+
+    sums = dict(session.rows("select step, sum(n)::bigint from wherry.tally group by step"))
+    assert sums["hour"] == sums["minute"] > 0
+
+
+def test_whoever_rests_waits_for_nobody_who_rolls(open_session: OpenSession) -> None:
+    one, other = open_session(), open_session()
+    one.rows("update wherry.chore set due_at = '-infinity', folded_until = wherry.now()")
+    one.begin()
+    one.rows("select from wherry.chore where name = 'roll' for update")
+
+    assert other.call(RollFlow()) is False
+    one.rollback()
 
 
 def test_waits_and_runs_are_told_by_buckets(session: Session, clock: Clock) -> None:

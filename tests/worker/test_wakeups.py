@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -13,7 +12,9 @@ import psycopg
 import pytest
 
 import wherry
+from tests import rhythms
 from tests.facts import await_for
+from tests.rhythms import nothing_is_due, too_often, while_idle
 from tests.statements import count_statements
 from tests.worker.fake import FakeTransport, in_turn
 from tests.worker.support import at_work, finished
@@ -24,7 +25,6 @@ from wherry.worker.wakeups import Wakeups
 
 Connect = Callable[..., psycopg.Connection[Any]]
 NEVER = timedelta(seconds=600)
-STATEMENTS = 5
 
 
 def waiting(connection: psycopg.Connection[Any]) -> bool:
@@ -53,18 +53,16 @@ async def test_a_worker_with_nothing_to_do_costs_less_than_a_statement_a_second(
     """With all that it does: looks, polls, maintenance, beats, and saying that it waits."""
     app.task(name="t")(lambda: None)
     sent = count_statements(monkeypatch)
+    connection = connect()
+    nothing_is_due(connection, monkeypatch)
     async with at_work(app):
-        connection = connect()
         await await_for(lambda: waiting(connection))
         await await_for(lambda: sent.count("workers/transactions_ended") > 2)
-        sent.clear()
 
-        # On a slow machine they only take longer.
-        began = time.monotonic()
-        await await_for(lambda: len(sent.names) >= STATEMENTS, seconds=60)
-        took = time.monotonic() - began
+        names, seconds = await while_idle(sent)
 
-    assert took > STATEMENTS, Counter(sent.names)
+    assert too_often(names, rhythms.WORKER, seconds=seconds) == {}
+    assert rhythms.a_second(rhythms.WORKER) < 1
 
 
 async def test_a_transaction_that_could_not_see_the_worker_wait_is_not_missed(

@@ -39,6 +39,11 @@ class RollFlow(Command[bool]):
 
     def answer(self) -> Answer[bool]:
         began = monotonic()
+        idle = yield Statement(
+            "flow/rest_chore", {"idle_seconds": _IDLE_SECONDS, "share": float(_ROLL_SHARE)}
+        )
+        if idle:
+            return False
         due = yield Statement("flow/claim_chore", {"name": "roll"})
         if not due:
             return False

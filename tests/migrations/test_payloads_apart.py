@@ -6,12 +6,15 @@ Code of one migration earlier runs on the new schema, and reads a payload nowher
 from __future__ import annotations
 
 import psycopg
+import pytest
 
 from tests.migrations.support import Server, user_dsn, value
 from wherry import migrations
 from wherry.commands.tasks import EnqueueTasks
 from wherry.domain.options import Options
+from wherry.errors import SchemaTooNew
 from wherry.migrations.files import read_folder
+from wherry.migrations.records import read_records, require_current
 from wherry.transport import base
 
 [FILE] = [file for file in read_folder() if file.name.endswith("_payloads")]
@@ -81,3 +84,15 @@ def test_who_was_granted_its_rights_before_goes_on_enqueuing_in_sql(
             enqueue_by_all_doors(conn)
         assert value(owner, IN_TASKS) == 1
         owner.execute(f'drop owned by "{role}"'.encode())
+
+
+def test_code_from_before_does_not_start_on_what_it_could_not_read(dsn: str) -> None:
+    migrations.migrate(dsn)
+    known = read_folder()[: FILE.version - 1]
+
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        records = read_records(conn, "wherry")
+    with pytest.raises(SchemaTooNew, match="upgrade the wherry package"):
+        require_current(known, records, schema="wherry")
+
+    require_current(read_folder()[: FILE.version], records, schema="wherry")

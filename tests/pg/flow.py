@@ -21,6 +21,8 @@ select t.queue, t.type, t.state, count(*)
        select queue, type, state from wherry.live where state in ('delayed', 'parked')
         union all
        select queue, type, state from wherry.finished
+        union all
+       select queue, type, state from wherry.count_past_days(), generate_series(1, n)
   ) as t
  group by 1, 2, 3
 """

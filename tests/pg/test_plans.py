@@ -241,7 +241,8 @@ CASES = [
          first="select setval('wherry.task_id', (select max(id) from wherry.tasks))",
          is_function=True),
     # The last: with another now() the plans of all others are made anew.
-    Case("drop past days", lambda: DropPastDays(50), 1500, first=TOMORROW, is_function=True),
+    Case("drop past days", lambda: DropPastDays(50), 1500, is_function=True,
+         first=f"{TOMORROW}; select wherry.drop_past_days(50) from generate_series(1, 3)"),
 ]  # fmt: skip
 
 

@@ -15,6 +15,8 @@ from collections import deque
 from contextlib import suppress
 from typing import Literal, Self
 
+from tests.listening import all_others, stop_listening
+
 # reset: both sides hear of it at once; half: the client is told that no more comes and the server
 # hears nothing; silent: nobody hears anything, as of a connection that a firewall forgot.
 Cut = Literal["reset", "half", "silent"]
@@ -130,13 +132,11 @@ class Proxy:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
-        server.close()
+        await stop_listening(server)
         for connection in self._connections:
             connection.close()
         # They end by themselves then; a client that has just come back may have made some more.
-        async with asyncio.timeout(8):
-            while others := asyncio.all_tasks() - {asyncio.current_task()}:
-                await asyncio.wait(others)
+        await all_others(seconds=8)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for _ in self._targets:

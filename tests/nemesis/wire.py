@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.listening import all_others, stop_listening
+
 CHUNK_BYTES = 65_536
 
 
@@ -31,6 +33,7 @@ class Wire:
         self._swallowing = False
         self._lag_seconds = 0.0
         self._held_until = 0.0
+        self._ended = False
         self._open: set[asyncio.StreamWriter] = set()
         self._abandoned: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
@@ -94,12 +97,12 @@ class Wire:
             self._listening = await asyncio.start_server(self._serve, "127.0.0.1", self._mine)
 
     async def _end(self) -> None:
-        self._listening.close()
+        self._ended = True
+        await stop_listening(self._listening)
         self._cut()
-        # Those that were cut end by themselves.
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        if others:
-            await asyncio.wait(others, timeout=5)
+        # Those that were cut end by themselves, but not while they hold something.
+        with suppress(TimeoutError):
+            await all_others(seconds=5)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -109,6 +112,9 @@ class Wire:
             writer.transport.abort()
             return
         self._open |= {writer, there}
+        if self._ended:
+            # It came too late to be cut with the others.
+            self._cut()
         try:
             await asyncio.gather(
                 self._pass_on(reader, there, may_lose=False),

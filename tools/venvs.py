@@ -16,12 +16,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements-dev.lock"
 DEPENDENCIES_STAMP = ".made-from-lock"
 PROJECT_STAMP = ".made-from-project"
 WAIT_FOR_ANOTHER_SETUP_S = 900
+SAID_EVERY_S = 5
 
 
 class SetupFailed(Exception):
@@ -98,7 +100,7 @@ def _make(venv: Path, base_python: str) -> None:
 def _install_dependencies(venv: Path, base_python: str) -> None:
     half_made = not _read(venv, DEPENDENCIES_STAMP)
     if half_made or not version_of(python_of(venv)):
-        _say(f"making {venv.name} with {base_python}: once, about half a minute without a word")
+        _say(f"making {venv.name} with {base_python}: once, in a minute or so")
         shutil.rmtree(venv, ignore_errors=True)
     else:
         _say(f"bringing {venv.name} up to {LOCK.name}")
@@ -124,9 +126,35 @@ def _install(venv: Path, base_python: str, *what: str) -> None:
             )
         if not _works(base_python, "-m", "venv", venv):
             raise SetupFailed(f"{base_python} could not make {venv}; its own words stand above")
-    pip = ["-I", "-m", "pip", "install", "-qq", "--no-input", "--disable-pip-version-check"]
-    if not _works(python, *pip, *what):
+    if not _pip_works(python, *what):
         raise SetupFailed("pip could not install what Wherry needs; its own words stand above")
+
+
+def _pip_works(python: str, *what: str) -> bool:
+    """Install with pip, which takes minutes on a slow line; say now and then how far it is."""
+    options = ["--no-input", "--disable-pip-version-check", "--progress-bar=off"]
+    command = [python, "-I", "-m", "pip", "install", *options, *what]
+    found, told_at = 0, time.monotonic()
+    # It warns of much that is nobody's business as long as it manages.
+    with TemporaryFile("w+") as complaints:
+        try:
+            pip = subprocess.Popen(
+                command, cwd=ROOT, stdout=subprocess.PIPE, stderr=complaints, text=True
+            )
+        except OSError:
+            return False
+        with pip:
+            for line in pip.stdout or ():
+                found += line.startswith("Collecting ")
+                if line.startswith("Installing ") and found:
+                    _say(f"unpacking {found} packages")
+                elif time.monotonic() > told_at + SAID_EVERY_S:
+                    told_at = time.monotonic()
+                    _say(f"{found} packages are here")
+        if pip.returncode != 0:
+            complaints.seek(0)
+            sys.stderr.write(complaints.read())
+    return pip.returncode == 0
 
 
 def _works(program: str, *arguments: str | Path, quiet: bool = False) -> bool:

@@ -32,6 +32,14 @@ def test_a_database_without_a_problem_is_exit_code_0(cli: Cli) -> None:
     assert "problem" not in answer.out
 
 
+def test_quietly_it_says_only_what_is_not_fine(cli: Cli) -> None:
+    answer = cli("doctor", "-q")
+
+    verdicts = {line.split()[0] for line in answer.out.splitlines()[1:-1]}
+    assert verdicts == {"warning", "→"}
+    assert answer.out.splitlines()[-1].startswith("1 warning, ")
+
+
 def test_problems_come_first_each_with_what_to_do(cli: Cli, app: App) -> None:
     app.enqueue("a.b")
     app.pause_queue("mail", reason="\x1b]0;owned\x07 the provider is down")

@@ -8,12 +8,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
+
+import psycopg
 
 from tests.cli.conftest import Answer
 from tests.facts import wait_for
 from wherry import App
+from wherry.cli.top import _quits  # pyright: ignore[reportPrivateUsage]
 
 Cli = Callable[..., Answer]
+Connect = Callable[..., psycopg.Connection[Any]]
 
 
 def test_one_look_tells_problems_queues_and_workers(cli: Cli, app: App) -> None:
@@ -31,8 +36,39 @@ def test_one_look_tells_problems_queues_and_workers(cli: Cli, app: App) -> None:
     assert (document["queues"][0]["queue"], document["queues"][0]["ready"]) == ("mail", 1)
 
 
-def test_on_a_terminal_it_looks_again_until_q_is_pressed(dsn: str, app: App) -> None:
+def test_no_key_but_q_has_it_look_sooner() -> None:
+    def quits(keys: str) -> tuple[bool, int]:
+        asked: list[float] = []
+
+        def pressed(seconds: float) -> str:
+            asked.append(seconds)
+            return keys[len(asked) - 1 : len(asked)]
+
+        said = _quits(pressed, 60.0)
+        assert all(0 < seconds <= 60 for seconds in asked)
+        return said, len(asked)
+
+    assert quits("") == (False, 1)
+    assert quits("jk") == (False, 3)
+    assert quits("jq") == (True, 2)
+
+
+def test_on_a_terminal_it_looks_again_until_q_is_pressed(
+    dsn: str, app: App, connect: Connect
+) -> None:
+    """Also while the database is away."""
     app.enqueue("t", queue="mail")
+    name = connect().info.dbname
+    owner = psycopg.connect(dsn, dbname="postgres", autocommit=True)
+
+    def let_in(yes: bool) -> None:
+        owner.execute(f"alter database {name} allow_connections {yes}".encode())
+        if not yes:
+            owner.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s",
+                (name,),
+            )
+
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "wherry", "top", "--every", "500ms", "--dsn", dsn]
     process = subprocess.Popen(
@@ -50,9 +86,18 @@ def test_on_a_terminal_it_looks_again_until_q_is_pressed(dsn: str, app: App) -> 
 
     try:
         wait_for(twice, seconds=60, what="a second look tells how the queue changes")
+        let_in(False)
+        wait_for(lambda: twice() and b"out of reach" in seen, seconds=60, what="it says so")
+        assert process.poll() is None
+        let_in(True)
+        with App(dsn) as other:
+            other.enqueue("t", queue="later")
+        wait_for(lambda: twice() and b"later" in seen, seconds=60, what="it looks again")
         os.write(ours, b"q")
         wait_for(lambda: twice() and process.poll() is not None, seconds=30, what="it ends")
     finally:
+        let_in(True)
+        owner.close()
         process.kill()
         process.wait()
         os.close(ours)

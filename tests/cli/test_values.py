@@ -30,6 +30,25 @@ def test_a_length_of_time_is_read(text: str, length: timedelta) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        (values.Whole(), "abc", "'abc' is no whole number"),
+        (values.Whole(1), "0", "'0' is no whole number from 1 on"),
+        (values.Whole(1, 1000), "1.5", "'1.5' is no whole number from 1 to 1,000"),
+        (values.TASK_ID, "-1", "'-1' is no whole number from 1 to 9,223,372,036,854,775,807"),
+    ],
+)
+def test_what_is_no_whole_number_is_refused_with_its_ends(
+    kind: values.Whole, text: str, said: str
+) -> None:
+    with pytest.raises(click.BadParameter) as refused:
+        kind.convert(text, None, None)
+
+    assert refused.value.message == said
+    assert values.Whole(1, 1000).convert("1000", None, None) == 1000
+
+
+@pytest.mark.parametrize(
     "text", ["", "soon", "-5", "5 parsecs", "1h 30m", "nan", "inf", "1e3", "h"]
 )
 def test_what_is_no_length_of_time_is_refused_with_an_example(text: str) -> None:

@@ -39,7 +39,7 @@ def audit() -> None:
 @click.option(
     "--limit",
     metavar="N",
-    type=click.IntRange(1, 1000),
+    type=values.Whole(1, 1000),
     default=100,
     help="At most so many, up to 1000 (default: 100).",
 )

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from wherry.bench import BENCHMARKS, Benchmark
+from wherry.cli import values
 from wherry.cli.output import is_terminal, print_error
 
 
@@ -79,7 +80,7 @@ def _for_every(benchmark: Benchmark) -> list[click.Parameter]:
     return [
         click.Option(
             ["--runs"],
-            type=click.IntRange(1),
+            type=values.Whole(1),
             metavar="N",
             default=benchmark.runs,
             help=f"How often; medians are shown (default: {benchmark.runs}).",

@@ -47,14 +47,18 @@ def doctor(asked: Asked, /) -> None:
 def _show(out: Output, diagnosis: Diagnosis) -> None:
     place = f"database {diagnosis.database} at {diagnosis.server}, schema {diagnosis.schema}"
     out.line(plain(f"{place}, as role {diagnosis.role}"), bold=True)
-    out.named_lines(_rows(diagnosis))
+    out.named_lines(_rows(diagnosis, with_fine=not out.is_quiet))
     if diagnosis.left_out:
         out.line(f"not looked at without a schema: {', '.join(diagnosis.left_out)}")
     out.line(_sum(diagnosis), bold=True)
 
 
-def _rows(diagnosis: Diagnosis) -> Iterator[tuple[str, str, list[str]]]:
+def _rows(diagnosis: Diagnosis, *, with_fine: bool) -> Iterator[tuple[str, str, list[str]]]:
+    from wherry.doctor.finding import Verdict
+
     for finding in diagnosis.worst_first():
+        if finding.verdict is Verdict.OK and not with_fine:
+            continue
         advice = [] if finding.advice is None else [f"→ {finding.advice}"]
         yield finding.verdict, finding.check, [finding.seen, *advice]
 

@@ -30,7 +30,9 @@ from wherry.cli.text import plain
     type=values.duration,
     help="How long the key stays taken after the task has finished.",
 )
-@click.option("--priority", metavar="N", type=int, help="-100 to 100, higher first (default: 0).")
+@click.option(
+    "--priority", metavar="N", type=values.Whole(), help="-100 to 100, higher first (default: 0)."
+)
 @click.option(
     "--delay", metavar="DURATION", type=values.duration, help="Run no sooner than in this time."
 )
@@ -40,7 +42,9 @@ from wherry.cli.text import plain
     type=values.instant,
     help="Run no sooner than then, such as 2027-01-31T08:00:00Z.",
 )
-@click.option("--max-attempts", metavar="N", type=int, help="1 means no retry (default: 20).")
+@click.option(
+    "--max-attempts", metavar="N", type=values.Whole(), help="1 means no retry (default: 20)."
+)
 @click.option("--timeout", metavar="DURATION", type=values.duration, help="Limit of one attempt.")
 @click.option(
     "--ttl",

@@ -40,7 +40,7 @@ _STATUS = (
 @click.option(
     "--after",
     metavar="VERSION",
-    type=click.IntRange(0),
+    type=values.Whole(0),
     help="With --sql: only what comes after this version.",
 )
 @click.option(

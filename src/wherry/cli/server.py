@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wherry.cli import logs, running
+from wherry.cli import logs, running, values
 from wherry.cli.asked import Asked, with_allowance, with_database, with_verbosity
 from wherry.cli.entry import exit_code
 from wherry.cli.opened import EMBEDDED, joined
@@ -76,7 +76,7 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--pool-size",
     metavar="N",
-    type=click.IntRange(1, 1000),
+    type=values.Whole(1, 1000),
     default=DEFAULT_POOL_SIZE,
     help="The most database connections that calls hold at a time, beside four of the server's"
     f" own (default: {DEFAULT_POOL_SIZE}).",

@@ -64,7 +64,7 @@ def list_tasks(asked: Asked, /, limit: int, **given: Any) -> None:
 @click.option(
     "--most",
     metavar="N",
-    type=click.IntRange(1, 100_000),
+    type=values.Whole(1, 100_000),
     default=10_000,
     help="Stop at so many, up to 100000 (default: 10000).",
 )
@@ -137,7 +137,7 @@ def cancel(asked: Asked, /, reason: str | None, **given: Any) -> None:
 @click.option(
     "--priority",
     metavar="N",
-    type=click.IntRange(-100, 100),
+    type=values.Whole(-100, 100),
     required=True,
     help="-100 to 100, higher first.",
 )

@@ -1,7 +1,8 @@
 """`wherry top`: what is wrong, the queues and the workers, looked at again and again.
 
 A look counts all live tasks, as `wherry queues list` does: on millions of them every few seconds
-is too often.
+is too often. While the database is away what was seen last stays, and is said to be old: whoever
+watches at three in the morning watches for just that.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import select
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from wherry.cli.output import Output, is_terminal
 from wherry.cli.text import plain
 from wherry.domain.durations import span
 from wherry.domain.top import Look, changes, problems_in
+from wherry.errors import Unavailable
 
 if TYPE_CHECKING:
     from wherry.app.app import App
@@ -76,13 +78,34 @@ def _watch(app: App, pause_seconds: float) -> None:
     from rich.live import Live
 
     before: Look | None = None
+    look = _look(app)
+    away: _Away | None = None
     with _keys() as pressed, Live(screen=True, auto_refresh=False) as live:
         while True:
-            look = _look(app)
-            live.update(_shown(before, look), refresh=True)
-            before = look
-            if pressed(pause_seconds) == "q":
+            live.update(_shown(before, look, away), refresh=True)
+            if _quits(pressed, pause_seconds):
                 return
+            try:
+                before, look = look, _look(app)
+                away = None
+            except Unavailable as error:
+                away = _Away(away.since if away else look.at, str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Away:
+    """That nothing has answered since a moment of our monotonic clock, and why."""
+
+    since: float
+    why: str
+
+
+def _quits(pressed: Callable[[float], str], seconds: float) -> bool:
+    """Wait so long, or until q is pressed; no other key has anything looked at sooner."""
+    ends_at = monotonic() + seconds
+    while (key := pressed(max(0.0, ends_at - monotonic()))) and key != "q":
+        pass
+    return key == "q"
 
 
 @contextmanager
@@ -105,11 +128,14 @@ def _keys() -> Generator[Callable[[float], str], None, None]:
         termios.tcsetattr(terminal, termios.TCSADRAIN, saved)
 
 
-def _shown(before: Look | None, look: Look) -> Any:
+def _shown(before: Look | None, look: Look, away: _Away | None = None) -> Any:
     from rich.console import Group
     from rich.text import Text
 
     problems = [Text(plain(said), style="bold red") for said in problems_in(look)]
+    if away is not None:
+        old = f"out of reach for {span(monotonic() - away.since)}, what stands here is as old"
+        problems.insert(0, Text(plain(f"{old}: {away.why}"), style="bold red"))
     head = problems or [Text("nothing is wrong", style="green")]
     grown = changes(before, look)
     queues = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from typing import Any
 
 import click
 
@@ -16,8 +17,29 @@ from wherry.domain.durations import UNITS, length_of
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _RATE = re.compile(rf"({_NUMBER})(?:/(s|m|min|h))?")
 
+
+class Whole(click.IntRange):
+    """A whole number, from the least to the most if they are said."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it. Raises BadParameter, which says what is asked for."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            raise click.BadParameter(f"{value!r} is no {self._said()}", ctx, param) from None
+
+    def _said(self) -> str:
+        if self.min is None:
+            return "whole number"
+        if self.max is None:
+            return f"whole number from {self.min:,} on"
+        return f"whole number from {self.min:,} to {self.max:,}"
+
+
 # Up to the last id that a bigint holds: what is beyond names no task.
-TASK_ID = click.IntRange(1, 2**63 - 1)
+TASK_ID = Whole(1, 2**63 - 1)
 
 
 def duration(text: str) -> timedelta:

@@ -38,7 +38,7 @@ def with_work(command: F) -> F:
         click.option(
             "--concurrency",
             metavar="N",
-            type=click.IntRange(1, 10_000),
+            type=values.Whole(1, 10_000),
             default=_SLOTS,
             help=f"Slots: how many tasks at once in a process (default: {_SLOTS}).",
         ),
@@ -72,7 +72,7 @@ def served(queues: str | None, queue: tuple[str, ...]) -> list[str] | None:
 @click.option(
     "--processes",
     metavar="N",
-    type=click.IntRange(1, 1000),
+    type=values.Whole(1, 1000),
     default=1,
     help="So many worker processes under a supervisor, each with its own slots (default: 1).",
 )

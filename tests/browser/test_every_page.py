@@ -51,14 +51,16 @@ def test_a_page_is_well_and_for_everybody(
     tab.must_be_well()
 
 
-def test_on_a_phone_nothing_is_wider_than_its_room(tabs: Tabs, shop: Site) -> None:
-    tab = tabs.open(shop, size=NARROW)
+@pytest.mark.parametrize("width", [320, 360, 540])
+def test_on_a_phone_nothing_is_wider_than_its_room(tabs: Tabs, shop: Site, width: int) -> None:
+    tab = tabs.open(shop, size={**NARROW, "width": width})
 
     tab.go(addresses.EVERY["queues"])
     tab.page.locator("h1").wait_for()
     wide = tab.page.evaluate(
-        "[...document.querySelectorAll('.places a, td')]"
+        "[...document.querySelectorAll('.places ul, .places a, td')]"
         ".filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.innerText)"
     )
 
     assert wide == []
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width

@@ -49,7 +49,7 @@ class ReadFlow(Command[Flow]):
 
     def answer(self) -> Answer[Flow]:
         lie = self.grid
-        [[last_at, tallied_seconds]] = yield Statement(
+        [[last_at, tallied_seconds, summed_until]] = yield Statement(
             "flow/read_age", {"width_seconds": lie.width_seconds}
         )
         width = timedelta(seconds=lie.width_seconds)
@@ -71,7 +71,7 @@ class ReadFlow(Command[Flow]):
         for at in moments:
             sums = Sums.of(found[at])
             points.append(Point(at, sums.counts, sums.wait, sums.run))
-        return Flow(tuple(points), lie.width_seconds, tallied_seconds)
+        return Flow(tuple(points), lie.width_seconds, tallied_seconds, summed_until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class ReadTotals(Command[Totals]):
     queues: tuple[str, ...] | None = None
 
     def answer(self) -> Answer[Totals]:
-        [[_, tallied_seconds]] = yield Statement("flow/read_age", {"width_seconds": 60})
+        [[_, tallied_seconds, _]] = yield Statement("flow/read_age", {"width_seconds": 60})
         queues = None if self.queues is None else list(self.queues)
         rows = yield Statement("flow/read_totals", {"queues": queues})
         totals: list[Total] = []
@@ -98,7 +98,7 @@ class CountStates(Command[States]):
     queues: tuple[str, ...] | None = None
 
     def answer(self) -> Answer[States]:
-        [[_, tallied_seconds]] = yield Statement("flow/read_age", {"width_seconds": 60})
+        [[_, tallied_seconds, _]] = yield Statement("flow/read_age", {"width_seconds": 60})
         queues = None if self.queues is None else list(self.queues)
         rows = yield Statement("flow/count_states", {"queues": queues, "most": _LEASED_MOST})
         counts = tuple(

@@ -29,7 +29,9 @@ class ReadLines(Command[Lines]):
         if self.seconds > MINUTES_FOR_SECONDS:
             raise ValueError(f"seconds: at most {MINUTES_FOR_SECONDS} (two days)")
         lie = grid(seconds=self.seconds, points=self.points)
-        [[last_at, _]] = yield Statement("flow/read_age", {"width_seconds": lie.width_seconds})
+        [[last_at, _, summed_until]] = yield Statement(
+            "flow/read_age", {"width_seconds": lie.width_seconds}
+        )
         width = timedelta(seconds=lie.width_seconds)
         moments = [last_at - width * back for back in reversed(range(lie.points))]
         asked = {
@@ -51,4 +53,4 @@ class ReadLines(Command[Lines]):
             sums = Sums.of(spreads[name])
             points = tuple(LinePoint(at, *counts[name].get(at, (0, 0, 0))) for at in moments)
             lines[name] = Line(points, sums.wait, sums.run)
-        return Lines(lines, lie.width_seconds)
+        return Lines(lines, lie.width_seconds, summed_until)

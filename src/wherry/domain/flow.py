@@ -129,11 +129,15 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A line of points, the oldest first, without a gap; the last one is not over yet."""
+    """A line of points, the oldest first, without a gap; the last one is not over yet.
+
+    What committed after `summed_until` is not in it yet: a point that ends later may still grow.
+    """
 
     points: tuple[Point, ...]
     width_seconds: int
     tallied_seconds: float | None
+    summed_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,7 @@ class Lines:
 
     lines: Mapping[str, Line]
     width_seconds: int
+    summed_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

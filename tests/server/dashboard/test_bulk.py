@@ -99,9 +99,27 @@ async def test_a_search_by_state_alone_can_be_changed(browse: Browse, session: S
     session.complete(session.lease_one())
     client = await browse()
 
-    await confirm(client, "tasks-purge?state=succeeded&state=queued")
+    refused = await confirm(client, "tasks-purge?state=succeeded&state=queued")
+    typed = await confirm(client, "tasks-purge?state=succeeded&state=queued", sure="1")
 
+    assert refused.status_code == 400
+    assert "type 1 to change them all" in refused.text
+    assert typed.status_code == 303
     assert states(session) == {}
+
+
+async def test_without_a_filter_all_that_are_found_stand_behind_one_more_click(
+    browse: Browse, session: Session
+) -> None:
+    session.enqueue("send", {}, queue="mail")
+    client = await browse()
+
+    wide = looked((await client.get("tasks")).text)
+    narrow = looked((await client.get("tasks?queue=mail")).text)
+
+    assert wide.at("to-all").find("a", href="tasks-cancel")
+    assert not narrow.find("details", id="to-all")
+    assert narrow.find("a", href="tasks-cancel?queue=mail")
 
 
 async def test_a_long_change_goes_on_from_its_address(

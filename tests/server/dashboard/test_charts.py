@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wherry.server.dashboard.charts import HEIGHT, WIDTH, Mark, Series, draw, spark
+from wherry.domain.flow import COUNTED, Flow, Histogram, Point
+from wherry.server.dashboard import pictures, words
+from wherry.server.dashboard.charts import HEIGHT, WIDTH, Mark, Series, bars, draw, spark
 from wherry.server.dashboard.scales import even, ladder
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -54,6 +56,59 @@ def test_a_line_goes_through_its_values_and_breaks_at_a_gap() -> None:
     assert line.path == (f"M0.0 {HEIGHT}L250.0 0.0M750.0 {HEIGHT / 2}L{WIDTH} 0.0")
     assert [cells for _, cells in drawn.rows] == [("0",), ("4",), ("–",), ("2",), ("4",)]
     assert not drawn.is_empty
+
+
+def flow(*came: int, summed_until: datetime | None = None) -> Flow:
+    points = [
+        Point(at, dict.fromkeys(COUNTED, 0) | {"enqueued": n}, Histogram(), Histogram())
+        for at, n in zip(times(len(came)), came, strict=True)
+    ]
+    return Flow(tuple(points), 60, 1.0, summed_until)
+
+
+@pytest.mark.parametrize(
+    ("summed_seconds", "shown"),
+    [
+        # The third minute is over at 180 s, and the fourth is not over.
+        (None, [60, 60, 60]),
+        (181, [60, 60, 60]),
+        (179, [60, 60]),
+        # Nothing is summed up any more: that is no reason to hide it.
+        (1, [60, 60]),
+    ],
+)
+def test_a_minute_that_is_not_summed_up_is_not_drawn_as_a_fall(
+    summed_seconds: int | None, shown: list[int]
+) -> None:
+    until = None if summed_seconds is None else START + timedelta(seconds=summed_seconds)
+
+    drawn = pictures.throughput(flow(60, 60, 60, 5, summed_until=until), ())
+
+    assert [cells[0] for _, cells in drawn.rows] == ["1/s"] * len(shown)
+
+
+def test_rates_that_stand_together_have_one_unit() -> None:
+    busy = pictures.throughput(flow(600, 6, 0, 0), ())
+    calm = pictures.throughput(flow(30, 6, 0, 0), ())
+
+    assert [cells[0] for _, cells in busy.rows] == ["10/s", "0.1/s", "0/s"]
+    assert [cells[0] for _, cells in calm.rows] == ["30/min", "6/min", "0/min"]
+    assert words.rate_unit(None, 0.2, 3.0) == "s"
+    assert [words.rate(n, "min") for n in (250.0, 0.1, 0.004)] == ["15k/min", "6/min", "0.24/min"]
+    assert [words.rate(n, "s") for n in (12_345.0, 12.34, 0.05)] == ["12.3k/s", "12.3/s", "0.05/s"]
+
+
+def test_the_length_of_a_point_is_said_in_words() -> None:
+    assert [words.each(n) for n in (60, 300, 900, 3600, 7200)] == [
+        *("minute", "5 minutes", "15 minutes", "hour", "2 hours"),
+    ]
+
+
+def test_small_bars_show_the_least_too() -> None:
+    [piece] = bars([0, 1, 1000])
+
+    assert piece.path.count("M") == 2
+    assert f"V{HEIGHT * 0.92:.1f}" in piece.path
 
 
 def test_bars_stand_on_one_another() -> None:

@@ -8,10 +8,12 @@ import httpx
 import pytest
 
 import wherry
+from tests.facts import await_for
 from tests.server.dashboard.conftest import Browse, send
 from wherry.domain.token import Right
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.dashboard.pages import ACTIONS, PAGES
+from wherry.server.dashboard.render import environment
 from wherry.server.dashboard.session import FORM_COOKIE, TOKEN_COOKIE
 from wherry.server.http import HttpDoor, HttpSettings
 from wherry.server.service import Service
@@ -28,6 +30,15 @@ async def test_the_front_door_leads_to_the_dashboard(browse: Browse) -> None:
 
     assert found.status_code == 200
     assert str(found.url) == f"{root}dashboard/"
+
+
+async def test_no_visitor_waits_for_templates_to_be_compiled(browse: Browse) -> None:
+    environment.cache_clear()
+    made = environment()
+
+    await browse()
+
+    await await_for(lambda: len(made.cache or ()) == len(made.list_templates()))
 
 
 @pytest.mark.parametrize("prefix", ["/admin/queue", "/admin/queue/"])

@@ -44,6 +44,8 @@ class Bulk:
     call: Callable[..., Awaitable[Changed]]
     danger: bool = False
     fields: tuple[Field, ...] = ()
+    # Whether the tasks are gone then, so that nobody can be led back to one.
+    deletes: bool = False
 
     @property
     def until(self) -> str:
@@ -181,5 +183,6 @@ BULKS: Final = (
         text="They are deleted with all that is known of them. Nothing brings them back.",
         call=_purge,
         danger=True,
+        deletes=True,
     ),
 )

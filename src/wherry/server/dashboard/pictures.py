@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
-from wherry.domain.flow import Flow, Histogram, Line, Point
+from wherry.domain.flow import Flow, Histogram, Line, LinePoint, Lines, Point
 from wherry.domain.worker import WorkerSeen
 from wherry.server.dashboard.charts import Drawn, Mark, Piece, Series, draw, spark
 from wherry.server.dashboard.ranges import Range
 from wherry.server.dashboard.scales import Scale, even, ladder
-from wherry.server.dashboard.words import plural, rate, short, span
+from wherry.server.dashboard.words import RateUnit, each, plural, rate, rate_unit, short, span
 
 POINTS: Final = {"15m": 15, "1h": 60, "6h": 72, "24h": 96, "7d": 84}
 # Workers that start within so long of one another start for one reason.
 _ONE_DEPLOY: Final = timedelta(minutes=5)
+
+P = TypeVar("P", Point, LinePoint)
 
 
 def points_of(range: Range) -> int:
@@ -25,11 +29,51 @@ def points_of(range: Range) -> int:
 
 def over(flow: Flow) -> tuple[Point, ...]:
     """Return the points that are over; the newest would look like a fall of everything."""
-    return flow.points[:-1] if len(flow.points) > 2 else flow.points
+    return _settled(flow.points, flow.width_seconds, flow.summed_until)
 
 
-def throughput(flow: Flow, marks: Sequence[Mark], *, id: str = "throughput") -> Drawn:
-    """Draw what came, what ended well, and what ended badly, a second."""
+def settled(lines: Lines) -> Mapping[str, Line]:
+    """Return the line of each queue or type with the points that are over."""
+    return {
+        name: replace(line, points=_settled(line.points, lines.width_seconds, lines.summed_until))
+        for name, line in lines.lines.items()
+    }
+
+
+def _settled(
+    points: tuple[P, ...], width_seconds: int, summed_until: datetime | None
+) -> tuple[P, ...]:
+    """Leave the point out that is not over, and the one before if it is not summed up yet.
+
+    No more: if nothing is summed up any more, that is a fall that is to be seen.
+    """
+    if len(points) < 3:
+        return points
+    ends_at = points[-2].at + timedelta(seconds=width_seconds)
+    is_late = summed_until is not None and summed_until < ends_at
+    return points[:-2] if is_late else points[:-1]
+
+
+def unit_of(*flows: Flow, lines: Mapping[str, Line] | None = None) -> RateUnit:
+    """Return the one unit in which a page says how many tasks come and go."""
+    rates = [most_in(flow) for flow in flows]
+    return rate_unit(*rates, *(ended_rate(line) for line in (lines or {}).values()))
+
+
+def most_in(flow: Flow) -> float:
+    """Return how many tasks came, or ended in one way, a second where it was most."""
+    kinds = (("enqueued", "requeued"), ("succeeded",), ("failed", "dead"))
+    most = max(
+        (sum(point.counts[kind] for kind in each) for point in over(flow) for each in kinds),
+        default=0,
+    )
+    return most / flow.width_seconds
+
+
+def throughput(
+    flow: Flow, marks: Sequence[Mark], *, id: str = "throughput", unit: RateUnit | None = None
+) -> Drawn:
+    """Draw what came, what ended well, and what ended badly, in that unit."""
     points, width = over(flow), flow.width_seconds
 
     def line(*kinds: str) -> list[float | None]:
@@ -40,14 +84,14 @@ def throughput(flow: Flow, marks: Sequence[Mark], *, id: str = "throughput") -> 
         Series("Succeeded", "s2", line("succeeded"), "area"),
         Series("Failed for good", "s3", line("failed", "dead"), "area"),
     )
-    most = max((v for each in series for v in each.values if v is not None), default=0.0)
+    said = unit or unit_of(flow)
     return draw(
         id,
         "Throughput",
         times=[point.at for point in points],
         series=series,
-        scale=_rates(most),
-        say=rate,
+        scale=_rates(most_in(flow), said),
+        say=partial(rate, unit=said),
         marks=marks,
         says="Tasks that came, succeeded and failed for good, a second",
     )
@@ -66,13 +110,12 @@ def retries(flow: Flow, marks: Sequence[Mark], *, id: str = "retries") -> Drawn:
         Series("Failed for good", "s3", line("failed", "dead"), "stack"),
     )
     most = max(
-        (sum(v or 0 for v in at) for at in zip(*(each.values for each in series), strict=True)),
+        (sum(v or 0 for v in at) for at in zip(*(one.values for one in series), strict=True)),
         default=0.0,
     )
-    each = span(flow.width_seconds)
     return draw(
         id,
-        f"Errors in each {each}",
+        f"Errors in each {each(flow.width_seconds)}",
         times=[point.at for point in points],
         series=series,
         scale=even(most, short, whole=True),
@@ -109,14 +152,13 @@ def busy(flow: Flow, marks: Sequence[Mark], *, id: str = "busy") -> Drawn:
 
 
 def came(line: Line) -> tuple[Piece, ...]:
-    """Draw a small line of what ended, for a list."""
-    points = line.points[:-1]
-    return spark([float(point.succeeded + point.bad) for point in points])
+    """Draw a small line of what ended, for a list; of points that are over."""
+    return spark([float(point.succeeded + point.bad) for point in line.points])
 
 
-def per_minute(line: Line) -> float:
-    """Return how many tasks ended a second, in the last minutes that are over."""
-    points = line.points[:-1][-5:]
+def ended_rate(line: Line) -> float:
+    """Return how many tasks ended a second, in the last five points, which are over."""
+    points = line.points[-5:]
     if len(line.points) < 2:
         return 0.0
     width = (line.points[1].at - line.points[0].at).total_seconds()
@@ -176,9 +218,9 @@ def _spread(
     )
 
 
-def _rates(most: float) -> Scale:
-    """Return an axis in tasks a second, or a minute where that makes rounder numbers."""
-    if most >= 1.5:
+def _rates(most: float, unit: RateUnit) -> Scale:
+    """Return an axis in tasks a second, or a minute."""
+    if unit == "s":
         return even(most, lambda value: f"{short(value)}/s" if value >= 10 else f"{value:g}/s")
     minutes = even(most * 60, lambda value: f"{value:g}/min")
     return Scale(minutes.ticks, lambda value: minutes.at(value * 60))

@@ -34,6 +34,7 @@ from wherry.server.dashboard.frame import framed
 from wherry.server.dashboard.hiding import Rules
 from wherry.server.dashboard.live import Live
 from wherry.server.dashboard.pages import ACTIONS, PAGES
+from wherry.server.dashboard.render import warm
 from wherry.server.dashboard.rounds import Rounds
 from wherry.server.dashboard.shared import Shared
 from wherry.server.http.reading import read_body
@@ -68,12 +69,15 @@ class Dashboard:
         self._shared = Shared()
         self._rounds = Rounds(service.app)
         self.live = Live(service, authenticator, self._shared)
+        # The first visitor may come in the middle of an incident.
+        self._warming = asyncio.create_task(asyncio.to_thread(warm), name="templates")
 
     async def aclose(self) -> None:
         """Let everybody go who watches, and ask the database nothing more."""
         await self.live.close()
         await self._shared.aclose()
         await self._rounds.aclose()
+        await asyncio.wait([self._warming])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

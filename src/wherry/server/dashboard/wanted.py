@@ -79,6 +79,14 @@ class Wanted:
         return cls(said, found)
 
     @property
+    def is_narrowed(self) -> bool:
+        """Whether it is about less than all tasks of some states until some moment.
+
+        Each question adds the moment at which it was asked.
+        """
+        return bool(set(self.said) - {"state", "created_before", "finished_before"})
+
+    @property
     def states(self) -> tuple[State, ...]:
         """The states that are wanted; all, if none was said."""
         return tuple(self.filter.get("state") or State)

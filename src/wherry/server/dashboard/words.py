@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 _UNITS: Final = ((1e9, "G"), (1e6, "M"), (1e4, "k"))
 _SPANS: Final = ((86_400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
+RateUnit: TypeAlias = Literal["s", "min"]
 _BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -31,18 +32,32 @@ def short(value: float | None) -> str:
     return f"{value:,.0f}"
 
 
-def rate(per_second: float | None) -> str:
-    """Return so many a second, or, where that is little, a minute."""
+def rate_unit(*per_second: float | None) -> RateUnit:
+    """Return the unit of rates that stand together: a second, or a minute if all are little.
+
+    Two units in one place would be read as one.
+    """
+    return "s" if max((each or 0.0 for each in per_second), default=0.0) >= 0.95 else "min"
+
+
+def rate(per_second: float | None, unit: RateUnit | None = None) -> str:
+    """Return so many a second or a minute; in the unit that fits, if none is said."""
     if per_second is None:
         return "–"
-    if per_second == 0:
-        return "0/s"
-    if per_second < 0.95:
-        per_minute = per_second * 60
-        return f"{per_minute:.2g}/min" if per_minute < 10 else f"{per_minute:.0f}/min"
-    if per_second >= 100:
-        return f"{short(per_second)}/s"
-    return f"{per_second:.1f}/s".replace(".0/", "/")
+    unit = unit or rate_unit(per_second)
+    value = per_second * (60 if unit == "min" else 1)
+    if value >= 100:
+        return f"{short(value)}/{unit}"
+    if value == 0 or (value >= 9.95 and unit == "min"):
+        return f"{value:.0f}/{unit}"
+    said = f"{value:.1f}" if value >= 0.95 else f"{value:.2g}"
+    return f"{said.removesuffix('.0')}/{unit}"
+
+
+def each(seconds: float) -> str:
+    """Return a length of time as it stands behind "each": minute, 5 minutes, hour."""
+    n, unit = (seconds / 3600, "hour") if seconds >= 3600 else (seconds / 60, "minute")
+    return unit if n == 1 else f"{n:g} {unit}s"
 
 
 def span(seconds: float | None) -> str:

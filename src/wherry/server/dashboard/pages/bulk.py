@@ -80,6 +80,7 @@ async def _ask(visit: Visit, bulk: Bulk) -> Question:
         total = counted.tasks
     except TimedOut:
         what, total = "tasks (too many to count in time)", 0
+    sure = () if wanted.is_narrowed else (_sure_field(total),)
     return _question(
         visit,
         bulk,
@@ -87,8 +88,28 @@ async def _ask(visit: Visit, bulk: Bulk) -> Question:
         facts=_facts(wanted, states),
         kept=(*_pairs(said), ("total", str(total))),
         back=visit.link("tasks", **wanted.address),
-        until=Field(bulk.until, MOMENTS[bulk.until], value=until, hint=_UNTIL),
+        more=(Field(bulk.until, MOMENTS[bulk.until], value=until, hint=_UNTIL), *sure),
     )
+
+
+def _sure_field(total: int) -> Field:
+    """Return what has to be typed where no filter narrows: a click alone is too near."""
+    return Field(
+        "sure",
+        "Are you sure?",
+        hint=f"No filter narrows this. Type {_sure(total)} to change all of them.",
+    )
+
+
+def _sure(total: int) -> str:
+    """Return the word that is to be typed: how many they are, or all if that is not known."""
+    return str(total) if 0 < total < _MOST_COUNTED else "all"
+
+
+def _check_sure(visit: Visit, wanted: Wanted) -> None:
+    said, word = visit.form.get("sure", "").strip(), _sure(_number(visit, "total"))
+    if not wanted.is_narrowed and said.replace(",", "").lower() != word:
+        raise InvalidOption("sure", said, f"no filter narrows this: type {word} to change them all")
 
 
 def _back(visit: Visit, ids: Sequence[int]) -> str:
@@ -103,7 +124,7 @@ def _question(
     facts: tuple[tuple[str, str], ...],
     kept: tuple[tuple[str, str], ...],
     back: str,
-    until: Field | None = None,
+    more: tuple[Field, ...] = (),
 ) -> Question:
     return Question(
         title=f"{bulk.word} {what}?",
@@ -113,7 +134,7 @@ def _question(
         leave="Leave them" if bulk.word == "Cancel" else "Cancel",
         danger=bulk.danger,
         facts=facts,
-        fields=(*bulk.fields, *((until,) if until else ()), REASON),
+        fields=(*bulk.fields, *more, REASON),
         kept=kept,
     )
 
@@ -131,8 +152,10 @@ async def _act(visit: Visit, bulk: Bulk) -> Went:
     if ids:
         changed = await bulk.call(visit, 0, ids=ids)
         done = _done(changed)
-        return Went(_back(visit, ids), _said(bulk, done, len(ids) - done), is_good=done > 0)
+        to = visit.link("tasks") if bulk.deletes else _back(visit, ids)
+        return Went(to, _said(bulk, done, len(ids) - done), is_good=done > 0)
     wanted = _wanted(visit)
+    _check_sure(visit, wanted)
     done, left = _number(visit, "done"), _number(visit, "left")
     after = _number(visit, "after") or None
     until = monotonic() + _STEP_SECONDS
@@ -149,6 +172,7 @@ async def _act(visit: Visit, bulk: Bulk) -> Went:
         **wanted.address,
         **{field.name: visit.form.get(field.name, field.value) for field in bulk.fields},
         "reason": reason_of(visit),
+        "sure": visit.form.get("sure", ""),
         "total": _number(visit, "total"),
         "done": done,
         "left": left,
@@ -166,7 +190,14 @@ async def show_going(visit: Visit) -> Shown:
         return Shown("going.html", "Nothing is under way", {"bulk": None})
     wanted = _wanted(visit)
     done, left, total = (_number(visit, name) for name in ("done", "left", "total"))
-    names = [field.name for field in bulk.fields] + ["reason", "total", "done", "left", "after"]
+    names = [field.name for field in bulk.fields] + [
+        "reason",
+        "sure",
+        "total",
+        "done",
+        "left",
+        "after",
+    ]
     kept = [*_pairs(wanted.address)]
     kept += [(name, visit.query[name]) for name in names if visit.query.get(name)]
     values = {

@@ -40,6 +40,8 @@ async def show_overview(visit: Visit) -> Shown:
         queues=queues, workers=workers, lines=lines, round=round, now=now, pages=PAGES_KNOWN
     )
     marks = pictures.deploys(workers, since=flow.points[0].at)
+    settled = pictures.settled(lines)
+    unit = pictures.unit_of(flow, recent, lines=settled)
     values = {
         "troubles": found[:_MOST_TROUBLES],
         "more_troubles": max(0, len(found) - _MOST_TROUBLES),
@@ -50,10 +52,11 @@ async def show_overview(visit: Visit) -> Shown:
         "queues": rows_of(queues)[:_MOST_QUEUES],
         "queues_known": len(queues),
         "most": max((row.total for row in rows_of(queues)), default=0),
-        "lines": lines.lines,
+        "lines": settled,
+        "unit": unit,
         "workers": workers,
         "charts": (
-            pictures.throughput(flow, marks),
+            pictures.throughput(flow, marks, unit=unit),
             pictures.waiting(flow, marks),
             pictures.running(flow, marks),
             pictures.retries(flow, marks),

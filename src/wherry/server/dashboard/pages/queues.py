@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from wherry.domain.flow import Line, Lines, StateCount, States
+from wherry.domain.flow import Line, StateCount, States
 from wherry.domain.options import check_name
 from wherry.domain.task import QueueDepth
 from wherry.errors import InvalidOption
@@ -43,9 +43,11 @@ async def show_queues(visit: Visit) -> Shown:
         visit.read(visit.service.read_lines, length=LINES_FOR, points=LINE_POINTS),
     )
     wanted = visit.query.get("q", "").strip().lower()
+    settled = pictures.settled(lines)
     rows = rows_of([depth for depth in depths if wanted in depth.queue.lower()])
     values = {
-        "lines": lines.lines,
+        "lines": settled,
+        "unit": pictures.unit_of(lines=settled),
         "rows": rows,
         "known": len(depths),
         "wanted": wanted,
@@ -76,14 +78,17 @@ async def show_queue(visit: Visit) -> Shown:
     depth = next((each for each in depths if each.queue == name), None)
     serving = [each for each in workers if each.queues is None or name in each.queues]
     marks = pictures.deploys(serving, since=flow.points[0].at)
+    settled = pictures.settled(types)
+    unit = pictures.unit_of(flow, lines=settled)
     values = {
         "name": name,
         "row": row_of(depth or QueueDepth(name, 0, 0, 0, 0, None)),
         "states": states,
-        "types": _types(states, types),
+        "types": _types(states, settled),
+        "unit": unit,
         "workers": serving,
         "charts": (
-            pictures.throughput(flow, marks),
+            pictures.throughput(flow, marks, unit=unit),
             pictures.waiting(flow, marks),
             pictures.running(flow, marks),
             pictures.retries(flow, marks),
@@ -102,8 +107,8 @@ class TypeRow:
     line: Line | None
 
 
-def _types(states: States, lines: Lines) -> list[TypeRow]:
-    rows = [TypeRow(count.type, count, lines.lines.get(count.type)) for count in states.counts]
+def _types(states: States, lines: Mapping[str, Line]) -> list[TypeRow]:
+    rows = [TypeRow(count.type, count, lines.get(count.type)) for count in states.counts]
     return sorted(rows, key=lambda row: (-row.count.ready, row.name))
 
 

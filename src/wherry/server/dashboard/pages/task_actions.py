@@ -42,7 +42,8 @@ def buttons(visit: Visit, task: Task) -> list[Button]:
         return found
     if task.state in FINAL:
         to = visit.link("task-requeue", id=task.id, range=None)
-        return [*found, Button(to, "Requeue", "again")]
+        purge = visit.link("tasks-purge", ids=[task.id], range=None)
+        return [*found, Button(to, "Requeue", "again"), Button(purge, "Purge", "trash", "danger")]
     if task.cancel_requested_at is not None:
         return found
     if task.state is State.QUEUED:

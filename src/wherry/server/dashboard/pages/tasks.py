@@ -69,7 +69,7 @@ async def show_tasks(visit: Visit) -> Shown:
         "moments": MOMENTS,
         "bulks": [bulk for bulk in BULKS if bulk.fits(wanted.states)],
         "may_change": visit.may(Right.ADMIN, wanted.first("queue") or None),
-        "is_narrowed": bool(set(wanted.said) - {"state", "id"}),
+        "is_narrowed": wanted.is_narrowed,
         "address": wanted.address,
     }
     return Shown("tasks.html", "Tasks", values, 400 if wanted.trouble else 200)

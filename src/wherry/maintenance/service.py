@@ -33,7 +33,7 @@ from wherry.maintenance.steps import CHORES, RARELY, Maintained
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import without_rows
-from wherry.transport.patience import Patience
+from wherry.transport.patience import SOON_SECONDS, Patience
 
 log = logger("wherry.maintenance")
 
@@ -89,7 +89,7 @@ class Maintenance:
 
     async def run(self) -> None:
         """Keep going for ever; the owner cancels it."""
-        patience = Patience(longest=2.0)
+        patience = Patience(longest=SOON_SECONDS)
         while True:
             try:
                 await self._tick()

@@ -33,7 +33,7 @@ from wherry.server.waiters import Poll, Sought, Waiter
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
-from wherry.transport.patience import Patience
+from wherry.transport.patience import SOON_SECONDS, Patience
 from wherry.worker.cursors import Cursors
 
 log = logger("wherry.server")
@@ -74,7 +74,7 @@ class Desk:
         self._quiet: set[Sought] = set()
         self._some = asyncio.Event()
         self._draining = False
-        self._patience = Patience(longest=1.0)
+        self._patience = Patience(longest=SOON_SECONDS)
         self._trouble: Exception | None = None
         self._trouble_until = 0.0
         self._cursors = Cursors(leasing, queues=None)

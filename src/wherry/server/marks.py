@@ -30,7 +30,7 @@ from wherry.domain.settling import Settling
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
-from wherry.transport.patience import Patience
+from wherry.transport.patience import SOON_SECONDS, Patience
 
 R = TypeVar("R")
 
@@ -77,7 +77,7 @@ class Marks:
         self._settling: Settling | None = None
         self._look_at = 0.0
         self._news = asyncio.Event()
-        self._patience = Patience(longest=1.0)
+        self._patience = Patience(longest=SOON_SECONDS)
         # Why the last look failed, if it did.
         self.trouble: Exception | None = None
 

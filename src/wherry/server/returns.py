@@ -22,7 +22,7 @@ from wherry.errors import Unavailable
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
-from wherry.transport.patience import Patience
+from wherry.transport.patience import SOON_SECONDS, Patience
 
 log = logger("wherry.server")
 
@@ -76,7 +76,7 @@ class Returns:
 
     async def run(self) -> None:
         """Give back for ever; the owner cancels it."""
-        patience = Patience(longest=1.0)
+        patience = Patience(longest=SOON_SECONDS)
         while True:
             try:
                 await self._release()

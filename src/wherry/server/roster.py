@@ -24,7 +24,7 @@ from wherry.errors import Unavailable
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
-from wherry.transport.patience import Patience
+from wherry.transport.patience import SOON_SECONDS, Patience
 
 log = logger("wherry.server")
 
@@ -151,7 +151,7 @@ class Roster:
 
     async def run(self, waiting: Callable[[], Iterable[Who]]) -> None:
         """Beat for ever; *waiting* tells those whose polls wait. The owner cancels it."""
-        patience = Patience(first=0.5)
+        patience = Patience(first=0.5, longest=SOON_SECONDS)
         while True:
             try:
                 await self._pass(waiting)

@@ -22,7 +22,7 @@ from wherry.transport.base import arun
 from wherry.transport.bounded import AsyncReserved
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import one_line
-from wherry.transport.patience import Patience
+from wherry.transport.patience import SOON_SECONDS, Patience
 
 log = logger("wherry.worker")
 
@@ -59,7 +59,7 @@ class Listener:
 
     async def run(self) -> None:
         """Listen for ever, through every loss of the connection; the owner cancels it."""
-        patience = Patience(first=0.1)
+        patience = Patience(first=0.1, longest=SOON_SECONDS)
         while True:
             try:
                 async with await AsyncReserved.connect(

@@ -9,6 +9,9 @@ from __future__ import annotations
 import random
 from time import monotonic
 
+# Who waits for a database, or for a server of ours, asks again within so long: one that is back is
+# at work within three seconds.
+SOON_SECONDS = 1.0
 _COMPLAIN_EVERY = 60.0
 # What failed only after so long had got through before: that it ended is no sign of an outage.
 _GOT_THROUGH = 1.0

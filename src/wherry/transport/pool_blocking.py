@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -20,15 +20,25 @@ from wherry.commands.base import Command
 from wherry.config import PoolSettings
 from wherry.domain.lines import on_one_line
 from wherry.errors import PoolExhausted, TimedOut, Unavailable
+from wherry.transport.attempts import Attempts
 from wherry.transport.base import run
 from wherry.transport.bounded import Connection
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, is_time_up, translated
-from wherry.transport.patience import Patience
+from wherry.transport.patience import SOON_SECONDS, Patience
 from wherry.transport.quiet import quiet_pool
 from wherry.transport.use import PoolUse
 
 R = TypeVar("R")
+
+
+class _Pool(ConnectionPool[Connection]):
+    """A pool that looks for its database as often as everybody else of ours."""
+
+    def _add_connection(self, attempt: Any, growing: bool = False) -> None:
+        """Make a connection, or have it tried again in a while."""
+        attempt = attempt or Attempts(seconds=self.reconnect_timeout)
+        super()._add_connection(attempt, growing=growing)
 
 
 class PoolTransport:
@@ -47,7 +57,7 @@ class PoolTransport:
         self.settings = settings
         self._connected = connected
         self._text = connection_text(dsn, name="wherry app", settings=settings)
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
+        self._pool = _Pool(
             self._text,
             name=quiet_pool(),
             connection_class=Connection,
@@ -99,7 +109,7 @@ class PoolTransport:
                     raise (translated(error, schema=self.schema) or error) from error
                 if fault is Fault.LOST:
                     command = command.again()
-            patience = patience or Patience(first=0.02, longest=1.0)
+            patience = patience or Patience(first=0.02, longest=SOON_SECONDS)
             time.sleep(patience.next_pause())
 
     def _once(self, command: Command[R]) -> R:

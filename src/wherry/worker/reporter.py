@@ -25,7 +25,7 @@ from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_refusal, is_trouble
-from wherry.transport.patience import Patience
+from wherry.transport.patience import SOON_SECONDS, Patience
 from wherry.worker.held import Held
 
 log = logger("wherry.worker")
@@ -117,7 +117,7 @@ class Reporter:
             await self._run(self._too, self._piled_up, least=_PILED_UP)
 
     async def _run(self, transport: Transport, enough: asyncio.Event, *, least: int) -> None:
-        patience = Patience(longest=2.0)
+        patience = Patience(longest=SOON_SECONDS)
         while True:
             await enough.wait()
             try:

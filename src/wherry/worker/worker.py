@@ -24,7 +24,7 @@ from wherry.tasks.registry import Registry
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble
-from wherry.transport.patience import Patience
+from wherry.transport.patience import SOON_SECONDS, Patience
 from wherry.worker.answers import log_answers
 from wherry.worker.attempt import Reason, Run, Runner
 from wherry.worker.buffer import Buffer
@@ -187,7 +187,7 @@ class Worker:
     # ── intake ──
 
     async def _intake(self) -> None:
-        patience = Patience()
+        patience = Patience(longest=SOON_SECONDS)
         while not self._stopping.is_set():
             began_at = monotonic()
             try:

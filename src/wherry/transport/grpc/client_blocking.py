@@ -23,7 +23,7 @@ from wherry.transport.grpc.operator_rpcs import directive_in
 from wherry.transport.grpc.rpc import Rpc
 from wherry.transport.grpc.rpcs import rpc_of
 from wherry.transport.grpc.trouble import Troubles
-from wherry.transport.patience import Patience
+from wherry.transport.patience import SOON_SECONDS, Patience
 from wherry.wire.v1.task_queue_pb2_grpc import TaskQueueStub
 
 R = TypeVar("R")
@@ -78,7 +78,7 @@ class GrpcTransport:
         can do.
         """
         deadline = monotonic() + self._patience_seconds
-        patience = Patience(first=0.05, longest=1.0)
+        patience = Patience(longest=SOON_SECONDS)
         while True:
             rpc = rpc_of(command, worker=self._worker, instance=self._instance)
             try:

@@ -50,6 +50,9 @@ def main(arguments: list[str]) -> int:
         metavar="N",
         help="measure each kind of crash N times (5), and write docs/explain/crash-matrix.md",
     )
+    parser.add_argument(
+        "--only", metavar="TEXT", help="of the matrix only crashes with this in their name; no page"
+    )
     parser.add_argument("--bulk", action="store_true", help="pour in tasks by the hundred as well")
     parser.add_argument("--seed", type=int, default=None, help="repeat the plan of a former run")
     parser.add_argument(
@@ -68,8 +71,8 @@ def main(arguments: list[str]) -> int:
         print(verdict)
         return 0 if verdict.is_clean else 1
     if asked.matrix is not None:
-        page, clean = matrix.measure(asked.matrix)
-        if clean:
+        page, clean = matrix.measure(asked.matrix, only=asked.only)
+        if clean and asked.only is None:
             matrix.PAGE.write_text(page)
         return 0 if clean else 1
     runs, seconds = asked.seeds, asked.seconds

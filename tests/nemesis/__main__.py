@@ -7,6 +7,7 @@ import secrets
 import signal
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from types import FrameType
 
 from tests.nemesis import coverage, matrix, mutants
@@ -64,8 +65,7 @@ def main(arguments: list[str]) -> int:
         unknown = set(asked.mutants) - set(mutants.NAMES)
         if unknown:
             parser.error(f"no mutant {sorted(unknown)[0]!r}; there are {', '.join(mutants.NAMES)}")
-        escaped = [name for name in asked.mutants or mutants.NAMES if not is_caught(name, seed)]
-        return 1 if escaped else 0
+        return 0 if are_caught(asked.mutants or mutants.NAMES, seed) else 1
     if asked.failover is not None:
         verdict = fail_over(asked.failover, seed=seed)
         print(verdict)
@@ -116,16 +116,22 @@ def are_clean(runs: int, *, seconds: float, seed: int, with_bulk: bool) -> bool:
     return not (dirty or missed)
 
 
-def is_caught(name: str, seed: int) -> bool:
-    """Run a mutant until a promise is broken, at most three times."""
-    for number in range(TRIES):
-        verdict = torture(seconds=MUTANT_SECONDS, seed=seed + number, mutant=name)
-        if verdict.broken:
-            found = ", ".join(f"{what} ({len(c)})" for what, c in verdict.broken.items())
-            print(f"{name:40} caught with seed {verdict.seed}: {found}", flush=True)
-            return True
-    print(f"{name:40} ESCAPED with seeds {seed} to {seed + TRIES - 1}", flush=True)
-    return False
+def are_caught(names: Sequence[str], seed: int) -> bool:
+    """Run each mutant until a promise is broken, at most three times; print the table of them."""
+    print("| known bug | noticed in run | promises broken |\n|---|---|---|", flush=True)
+    escaped = 0
+    for name in names:
+        for number in range(TRIES):
+            verdict = torture(seconds=MUTANT_SECONDS, seed=seed + number, mutant=name)
+            if verdict.broken:
+                found = ", ".join(f"{what} ({len(c)})" for what, c in verdict.broken.items())
+                print(f"| `{name}` | {number + 1} | {found} |", flush=True)
+                break
+        else:
+            escaped += 1
+            print(f"| `{name}` | NONE of {TRIES}, from seed {seed} on | |", flush=True)
+    print(f"{len(names) - escaped} of {len(names)} noticed, with seeds from {seed} on", flush=True)
+    return not escaped
 
 
 if __name__ == "__main__":

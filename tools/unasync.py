@@ -24,6 +24,7 @@ PAIRS: dict[str, str] = {
     "app/calls.py": "app/calls_blocking.py",
     "transport/grpc/client.py": "transport/grpc/client_blocking.py",
     "app/operators.py": "app/operators_blocking.py",
+    "app/schedules.py": "app/schedules_blocking.py",
     "app/storing.py": "app/storing_blocking.py",
     "transport/pool.py": "transport/pool_blocking.py",
     "transport/session.py": "transport/session_blocking.py",
@@ -80,6 +81,14 @@ NAMES: dict[str, str] = {
     "aresume_queue": "resume_queue",
     "alist_workers": "list_workers",
     "adirect_workers": "direct_workers",
+    "astore_run": "store_run",
+    "alist_schedules": "list_schedules",
+    "aget_schedule": "get_schedule",
+    "alist_ticks": "list_ticks",
+    "arun_schedule": "run_schedule",
+    "apause_schedule": "pause_schedule",
+    "aresume_schedule": "resume_schedule",
+    "adelete_schedule": "delete_schedule",
 }
 
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wherry.app.app import App
     from wherry.doctor.finding import Diagnosis, Finding, Verdict
+    from wherry.domain.cron import Missed, Overlap, TickOutcome
     from wherry.domain.filter import Counted, DeadGroup, DeadGroups
     from wherry.domain.lease import Lease, Reported
     from wherry.domain.retry import Additive, Fixed, FullJitter
+    from wherry.domain.schedule import ScheduleSeen, Tick
     from wherry.domain.state import State
     from wherry.domain.task import (
         Attempt,
@@ -92,9 +94,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "wherry.app.app": ("App",),
     "wherry.doctor.finding": ("Diagnosis", "Finding", "Verdict"),
+    "wherry.domain.cron": ("Missed", "Overlap", "TickOutcome"),
     "wherry.domain.filter": ("Counted", "DeadGroup", "DeadGroups"),
     "wherry.domain.lease": ("Lease", "Reported"),
     "wherry.domain.retry": ("Additive", "Fixed", "FullJitter"),
+    "wherry.domain.schedule": ("ScheduleSeen", "Tick"),
     "wherry.domain.state": ("State",),
     "wherry.domain.task": (
         "Attempt",
@@ -213,8 +217,10 @@ __all__ = [
     "MigrationLocked",
     "MigrationMissing",
     "MigrationRenamed",
+    "Missed",
     "NotFinal",
     "NotFound",
+    "Overlap",
     "Page",
     "PermissionDenied",
     "PoolExhausted",
@@ -229,6 +235,7 @@ __all__ = [
     "ResultError",
     "ResultNotStored",
     "Retry",
+    "ScheduleSeen",
     "SchemaError",
     "SchemaForeign",
     "SchemaMissing",
@@ -245,6 +252,8 @@ __all__ = [
     "TaskFailed",
     "TaskFields",
     "TaskType",
+    "Tick",
+    "TickOutcome",
     "TimedOut",
     "Unauthenticated",
     "Unavailable",

@@ -37,7 +37,7 @@ Expected answers are values (`Reported.LOST`); not in a caller's transaction, wh
     ├── KeyTaken                    a requeue whose key now names another task
     ├── NotFinal                    a task that was to be deleted has not ended
     ├── IdTaken                     a new task's id names another: the database went back
-    ├── NotFound                    no task has this id
+    ├── NotFound                    no task has this id, or no schedule this name
     ├── TimedOut                    a search took longer than it may; nothing was changed
     ├── ResultError
     │   ├── TaskFailed
@@ -322,12 +322,12 @@ class IdTaken(WherryError):
 
 
 class NotFound(WherryError, LookupError):
-    """No task has this id, or this key; it never existed, or its retention is over."""
+    """No task has this id or key, or no schedule this name; it may have been, and be gone."""
 
-    def __init__(self, task_id: int | None, *, key: str | None = None) -> None:
+    def __init__(self, task_id: int | None, *, key: str | None = None, named: str = "") -> None:
         self.task_id = task_id
-        named = f"task {task_id}" if key is None else f"a task with the key {_short(key)}"
-        super().__init__(f"{named} is not in the database")
+        task = f"task {task_id}" if key is None else f"a task with the key {_short(key)}"
+        super().__init__(f"{named or task} is not in the database")
 
 
 class TimedOut(WherryError):

@@ -12,6 +12,7 @@ import pytest
 import wherry
 from wherry.app.calls_blocking import Calls
 from wherry.app.operators_blocking import Operators
+from wherry.app.schedules_blocking import Schedules
 from wherry.commands import VERBS
 from wherry.commands.base import Command
 from wherry.commands.tasks import GetTask
@@ -72,6 +73,13 @@ CALLS: dict[str, Callable[[Listening], object]] = {
     "list_queues": lambda app: app.list_queues(),
     "pause_queue": lambda app: app.pause_queue("q"),
     "resume_queue": lambda app: app.resume_queue("q"),
+    "list_schedules": lambda app: app.list_schedules(),
+    "get_schedule": lambda app: app.get_schedule("s"),
+    "list_ticks": lambda app: app.list_ticks("s"),
+    "run_schedule": lambda app: app.run_schedule("s"),
+    "pause_schedule": lambda app: app.pause_schedule("s"),
+    "resume_schedule": lambda app: app.resume_schedule("s"),
+    "delete_schedule": lambda app: app.delete_schedule("s"),
     "list_workers": lambda app: app.list_workers(),
     "direct_workers": lambda app: app.direct_workers(["w"], "drain"),
     "heartbeat": lambda app: app.heartbeat([app.leased()]),
@@ -121,7 +129,7 @@ def test_every_call_has_its_verb() -> None:
     calls = {
         name.removesuffix("_many")
         for name, _ in inspect.getmembers(Calls, inspect.isfunction)
-        if name in vars(Calls) | vars(Operators) and not name.startswith("_")
+        if name in vars(Calls) | vars(Operators) | vars(Schedules) and not name.startswith("_")
     }
 
     assert calls - {"enqueue_specs"} == VERBS.keys()

@@ -129,11 +129,3 @@ def test_the_page_names_every_exit_code() -> None:
     }
 
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)} == codes
-
-
-def test_no_help_text_promises_what_comes_later() -> None:
-    """VISION: an option or part that does not work yet is absent from --help."""
-    for path, command in verbs():
-        text = command.get_help(click.Context(command, info_name=path)).lower()
-
-        assert not re.search(r"cron", text), path

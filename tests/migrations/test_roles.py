@@ -37,6 +37,7 @@ ENQUEUERS = {
     "doctor/read_ids",
     "maintenance/catch_up_ids",
     "maintenance/draw_horizon_position",
+    "schedules/limit_hold",
     "tasks/draw_task_ids",
     "tasks/enqueue_one",
     "tasks/enqueue_tasks",
@@ -388,6 +389,11 @@ def test_the_guide_shows_the_grants_as_they_are() -> None:
 
 def test_nobody_may_run_anything(cast: Cast) -> None:
     """MIG-09: nothing is granted to PUBLIC."""
-    of_any_role = {"tasks/limit_time", "workers/draw_horizon", "workers/transactions_ended"}
+    of_any_role = {
+        "schedules/limit_hold",
+        "tasks/limit_time",
+        "workers/draw_horizon",
+        "workers/transactions_ended",
+    }
 
     assert allowed(cast.nobody) <= of_any_role | OF_THE_CATALOG

@@ -198,6 +198,20 @@ CASES = [
          230),
     Case("queues of tasks", lambda: QueuesOf((1, 600_001, 800_200, 999_999_999)),
          160),
+    Case("ticks with the states of their tasks",
+         lambda: Statement("schedules/list_ticks",
+                           {"name": "s", "limit_rows": 100, "before": None}),
+         700,
+         first="insert into wherry.tick"
+               " select 's', now() + n * interval '1 s', false, now() + n * interval '1 s', 1,"
+               " 'fired', 600000 + n * 1900, now() from generate_series(1, 500) n"),
+    Case("schedules with their running tasks",
+         lambda: Statement("schedules/read_standing", {"names": ["s"]}),
+         100,
+         first="insert into wherry.schedule (name, cron, tz, type, queue, priority, max_attempts,"
+               " payload, missed, overlap, definition, by_hand, created_at, changed_at, next_at,"
+               " running) values ('s', '* * * * *', 'UTC', 't', 'q1', 0, 1, '{}', 'last', 'skip',"
+               " 'd', true, now(), now(), now(), array[1, 600001, 999999999]::bigint[])"),
     Case("get a task by its key", lambda: GetTask(queue="q1", key="done-7"), 20),
     Case("list attempts", lambda: Statement("tasks/list_attempts",
                                             {"ids": list(range(800_101, 800_301))}),

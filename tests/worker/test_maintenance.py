@@ -37,6 +37,8 @@ from wherry.commands.maintenance import (
     Unparked,
     UnparkTasks,
 )
+from wherry.commands.schedules import PruneTicks
+from wherry.commands.scheduling import Settled, SettleSchedules
 from wherry.commands.workers import ForgetWorkers
 from wherry.domain.retry import Fixed
 from wherry.domain.state import State
@@ -59,6 +61,8 @@ STEPS: dict[Any, Any] = {
     DropPastDays: False,
     ForgetWorkers: 0,
     PruneAudit: False,
+    PruneTicks: False,
+    SettleSchedules: Settled(),
     PromoteTasks: Promoted(0, None),
     ParkTasks: 0,
 }
@@ -159,7 +163,8 @@ async def test_a_step_that_has_nothing_to_do_is_not_carried() -> None:
     async with maintaining({}) as (_, transport, _):
         await await_for(lambda: len(transport.of(LookAround)) > 20)
 
-    rare = {MakeDays, ReapOrphans, RescueTasks, CatchUpIds, DropPastDays, ForgetWorkers, PruneAudit}
+    rare = {MakeDays, ReapOrphans, RescueTasks, CatchUpIds, DropPastDays, ForgetWorkers}
+    rare |= {PruneAudit, PruneTicks}
     assert {type(call) for call in transport.calls} == {LookAround, *rare}
 
 
@@ -170,6 +175,7 @@ async def test_a_step_that_has_nothing_to_do_is_not_carried() -> None:
         (replace(NOTHING, due_in=-1.0), PromoteTasks),
         (replace(NOTHING, discard_in=-1.0), DiscardTasks),
         (replace(NOTHING, parked=True), UnparkTasks),
+        (replace(NOTHING, schedule_in=-1.0), SettleSchedules),
     ],
 )
 async def test_a_step_that_has_something_to_do_is_carried_at_once(

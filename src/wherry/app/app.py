@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from wherry.app.calls import Calls
@@ -26,16 +26,19 @@ from wherry.config import (
 )
 from wherry.doctor.examine import examine
 from wherry.doctor.finding import Diagnosis
+from wherry.domain.cron import Missed, Overlap
 from wherry.domain.durations import Duration
 from wherry.domain.options import DeclaredOptions, Options
 from wherry.errors import HandlerError, InvalidOption
 from wherry.migrations import Applied, migrate
 from wherry.tasks.registry import Registry, default_name
 from wherry.tasks.task import TaskType
+from wherry.tasks.timetable import Timetable, scheduled
 from wherry.worker.summary import Summary
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound=TaskType[..., Any])
 
 
 class TaskDecorator(Protocol):
@@ -71,6 +74,7 @@ class App(Calls, BlockingCalls):
         super().__init__(dsn, schema=schema, tx=tx, pool_size=pool_size, pool_timeout=pool_timeout)
         self.imports = tuple(imports)
         self.registry = Registry()
+        self.timetable = Timetable()
         self._ids = TaskIds()
 
     def __repr__(self) -> str:
@@ -126,6 +130,46 @@ class App(Calls, BlockingCalls):
             return task_type
 
         return register if function is None else register(function)
+
+    def schedule(
+        self,
+        cron: str,
+        *,
+        tz: str = "UTC",
+        name: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        missed: Missed | Literal["last", "all", "skip"] = "last",
+        overlap: Overlap | Literal["allow", "skip"] = "allow",
+        **options: Unpack[DeclaredOptions],
+    ) -> Callable[[T], T]:
+        """Declare a schedule of the task type below: a task at each time of a cron expression.
+
+        *cron*: five fields, or six with seconds in front, read in the time zone *tz* (an IANA
+        name). *name*: what the schedule is known by, the type's name if none is given; of two
+        schedules of one type one needs another. *payload*: the handler's arguments by name.
+        *missed*: what becomes of times at which no worker was there (the last one is made up for;
+        all are, up to 100; none later than a minute). *overlap*: `skip` brings no task while the
+        schedule's last one has not ended. *options* are those of `@app.task`, for these tasks.
+
+        Workers write it to the database when they start. Raises InvalidTask or HandlerError at
+        once for what cannot be: a day that never comes, or a name that is taken.
+        """
+
+        def declare(task_type: T, /) -> T:
+            declared = scheduled(
+                task_type,
+                cron,
+                tz=tz,
+                name=name,
+                payload=payload,
+                missed=missed,
+                overlap=overlap,
+                options=options,
+            )
+            self.timetable.add(declared, task_type)
+            return task_type
+
+        return declare
 
     def load(self) -> None:
         """Import the modules of `imports`; the current folder counts. Raises UnknownImport."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from wherry.app.app import App
 from wherry.commands.remote import GetServer
+from wherry.commands.scheduling import DeclareSchedules
 from wherry.commands.workers import EVERY_QUEUE, BeatWorker, LeaveWorker
 from wherry.config import WorkerSettings
 from wherry.doctor.guard import require_fit
@@ -75,6 +76,11 @@ class Plan:
             slots=self.settings.concurrency,
             version=own_version().removeprefix("wherry "),
         )
+
+    def declares(self, instance: str) -> DeclareSchedules | None:
+        """Return what this worker says of the schedules in its code; None: there are none."""
+        timetable = tuple(self.app.timetable)
+        return DeclareSchedules(timetable, instance) if timetable else None
 
     def worker(
         self, source: Source, reporting: Transport, *, reporting_too: Transport | None = None
@@ -195,6 +201,7 @@ async def compose_local(plan: Plan, stack: AsyncExitStack) -> Parts:
         ).total_seconds(),
         queues=plan.queues,
         found_work=wakeups.wake,
+        declares=plan.declares(me.instance),
     )
     beating = BlockingSession(
         dsn,
@@ -269,6 +276,12 @@ async def compose_remote(plan: Plan, stack: AsyncExitStack) -> Parts:
         lease_seconds=plan.lease_seconds,
     )
     worker = plan.worker(source, transport)
+    if plan.declares(me.instance) is not None:
+        log.warning(
+            "this worker has only a server, which cannot be told of schedules: the %d in its code"
+            " are declared by workers on the database only",
+            len(plan.app.timetable),
+        )
     try:
         version = await transport.call(GetServer())
         await transport.call(me)

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 from wherry.app.asked import STEP, asked_copy, asked_due, asked_ids, asked_reason
 from wherry.app.asked_filter import asked_groups
-from wherry.app.storing import Storing
+from wherry.app.schedules import Schedules
 from wherry.commands.audit import Actor
 from wherry.commands.looking import WhyTask
 from wherry.commands.queues import PauseQueue, ResumeQueue
@@ -30,7 +30,7 @@ from wherry.errors import InvalidOption, NotFound
 from wherry.tasks.payload import encode
 
 
-class Operators(Storing):
+class Operators(Schedules):
     """What operators ask of tasks, queues and workers, awaited."""
 
     async def awhy(self, id: int) -> Why:

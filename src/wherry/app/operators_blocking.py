@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from wherry.app.asked import STEP, asked_copy, asked_due, asked_ids, asked_reason
 from wherry.app.asked_filter import asked_groups
-from wherry.app.storing_blocking import Storing
+from wherry.app.schedules_blocking import Schedules
 from wherry.commands.audit import Actor
 from wherry.commands.looking import WhyTask
 from wherry.commands.queues import PauseQueue, ResumeQueue
@@ -31,7 +31,7 @@ from wherry.errors import InvalidOption, NotFound
 from wherry.tasks.payload import encode
 
 
-class Operators(Storing):
+class Operators(Schedules):
     """What operators ask of tasks, queues and workers, awaited."""
 
     def why(self, id: int) -> Why:

@@ -21,6 +21,7 @@ from wherry.commands.base import Command
 from wherry.commands.copying import CopyTask
 from wherry.commands.maintenance import CatchUpIds
 from wherry.commands.parts import LEAST_TASKS, EnqueueInParts, NotPlain
+from wherry.commands.schedules import RunSchedule
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, new_token
 from wherry.domain.options import TaskSpec
 from wherry.domain.specs import Specs
@@ -59,6 +60,15 @@ class Storing(Process):
             return audited(replace(copy, ids=ids, token=token), actor)
 
         stored = self._carried(made, 1, tx=None, call="copy_task")
+        return stored.told_by(cast("ResultReader", self))
+
+    def store_run(self, run: RunSchedule, *, actor: Actor | None = None) -> Enqueued:
+        """Store a task of a schedule by hand; *actor* does it, or else who uses this App."""
+
+        def made(ids: tuple[int, ...] | None, token: int) -> Command[Enqueued]:
+            return audited(replace(run, ids=ids, token=token), actor)
+
+        stored = self._carried(made, 1, tx=None, call="run_schedule")
         return stored.told_by(cast("ResultReader", self))
 
     def _store(self, specs: Sequence[TaskSpec], *, tx: Any, notify: bool) -> list[Enqueued]:

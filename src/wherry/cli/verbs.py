@@ -7,6 +7,7 @@ import click
 from wherry import __version__
 from wherry.cli.audit import audit
 from wherry.cli.bench import bench
+from wherry.cli.cron import cron
 from wherry.cli.dead import dead
 from wherry.cli.doctor import doctor
 from wherry.cli.enqueue import enqueue
@@ -29,7 +30,7 @@ def main() -> None:
 
 
 _RUN = (up, worker, server, migrate, bench)
-_LOOK = (enqueue, tasks, dead, queues, workers, top, doctor, token, audit)
+_LOOK = (enqueue, tasks, dead, queues, cron, workers, top, doctor, token, audit)
 
 for verb in (*_RUN, *_LOOK):
     main.add_command(verb)

@@ -32,6 +32,16 @@ from wherry.commands.maintenance import (
 )
 from wherry.commands.queues import ListQueues, ListReadyQueues, PauseQueue, ResumeQueue
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
+from wherry.commands.schedules import (
+    DeleteSchedule,
+    ListSchedules,
+    ListTicks,
+    PauseSchedule,
+    PruneTicks,
+    ResumeSchedule,
+    RunSchedule,
+)
+from wherry.commands.scheduling import SettleSchedules
 from wherry.commands.tally import RollFlow
 from wherry.commands.tasks import (
     CancelTasks,
@@ -60,6 +70,13 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "list_queues": (ListQueues,),
     "pause_queue": (PauseQueue,),
     "resume_queue": (ResumeQueue,),
+    "list_schedules": (ListSchedules,),
+    "get_schedule": (ListSchedules,),
+    "list_ticks": (ListTicks,),
+    "run_schedule": (DrawTaskIds, RunSchedule),
+    "pause_schedule": (PauseSchedule,),
+    "resume_schedule": (ResumeSchedule,),
+    "delete_schedule": (DeleteSchedule,),
     "list_workers": (ListWorkers,),
     "direct_workers": (DirectWorkers,),
     "lease": (ListReadyQueues, LeaseTasks),
@@ -76,9 +93,11 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
         DropPastDays,
         ForgetWorkers,
         PruneAudit,
+        PruneTicks,
         ReapLeases,
         UnparkTasks,
         DiscardTasks,
+        SettleSchedules,
         PromoteTasks,
         RollFlow,
     ),

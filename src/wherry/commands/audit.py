@@ -21,6 +21,12 @@ from wherry.commands.base import Answer, Command, Statement, name_of
 from wherry.commands.copying import CopyTask
 from wherry.commands.queues import PauseQueue, ResumeQueue
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
+from wherry.commands.schedules import (
+    DeleteSchedule,
+    PauseSchedule,
+    ResumeSchedule,
+    RunSchedule,
+)
 from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
 from wherry.commands.tokens import CreateToken, RevokeToken
 from wherry.commands.workers import DirectWorkers
@@ -138,6 +144,14 @@ _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
     PurgeTasks: _Change(_ids, lambda answers: sum(a is Purged.PURGED for a in answers)),
     PauseQueue: _Change(lambda command: {"queue": command.queue}, int),
     ResumeQueue: _Change(lambda command: {"queue": command.queue}, int),
+    RunSchedule: _Change(
+        lambda command: {"schedule": command.name},
+        lambda _stored: 1,
+        lambda stored: {"stored": stored.id},
+    ),
+    PauseSchedule: _Change(lambda command: {"schedule": command.name}, int),
+    ResumeSchedule: _Change(lambda command: {"schedule": command.name}, int),
+    DeleteSchedule: _Change(lambda command: {"schedule": command.name}, int),
     DirectWorkers: _Change(
         lambda command: {"names": command.names, "directive": command.directive}, int
     ),

@@ -54,7 +54,7 @@ class Seen:
 
     Until the first lease ends, the first delayed task is due, the first time to live is over: in a
     system that is in order the first is never negative. `ready` is False also if nobody asked.
-    `chores` are those that are due.
+    `chores` are those that are due, `schedule_in` is until the next schedule is looked at.
     """
 
     lease_ends_in: float | None = None
@@ -63,6 +63,7 @@ class Seen:
     parked: bool = False
     ready: bool = False
     chores: tuple[str, ...] = ()
+    schedule_in: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ class LookAround(Command[Seen]):
 
     def answer(self) -> Answer[Seen]:
         [row] = yield Statement("maintenance/look_around", {"ready": self.ready})
-        ends_in, due_in, discard_in, parked, ready, chores = row
-        return Seen(ends_in, due_in, discard_in, parked, ready, tuple(chores))
+        ends_in, due_in, discard_in, parked, ready, chores, schedule_in = row
+        return Seen(ends_in, due_in, discard_in, parked, ready, tuple(chores), schedule_in)
 
 
 @dataclass(frozen=True, slots=True)

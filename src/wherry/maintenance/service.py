@@ -28,7 +28,9 @@ from wherry.commands.maintenance import (
     UnparkTasks,
 )
 from wherry.commands.queues import ListReadyQueues
+from wherry.commands.scheduling import DeclareSchedules
 from wherry.errors import Unavailable
+from wherry.maintenance.scheduler import Scheduler
 from wherry.maintenance.steps import CHORES, RARELY, Maintained
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
@@ -46,7 +48,13 @@ _UNPARK_EVERY_SECONDS = 10.0
 _REAP_EVERY_SECONDS = 1.0
 # If looking itself fails, each step has to see for itself.
 _ANYTHING = Seen(
-    lease_ends_in=0.0, due_in=0.0, discard_in=0.0, parked=True, ready=True, chores=tuple(CHORES)
+    lease_ends_in=0.0,
+    due_in=0.0,
+    discard_in=0.0,
+    parked=True,
+    ready=True,
+    chores=tuple(CHORES),
+    schedule_in=0.0,
 )
 
 
@@ -67,8 +75,12 @@ class Maintenance:
         look_seconds: Callable[[], float],
         queues: tuple[str, ...] | None,
         found_work: Callable[[], object],
+        declares: DeclareSchedules | None = None,
     ) -> None:
-        """*look_seconds*: at most so long until the next look, asked anew at each."""
+        """*look_seconds*: at most so long until the next look, asked anew at each.
+
+        *declares*: the schedules in this process's code.
+        """
         self._transport = transport
         self._look_seconds = look_seconds
         self._queues = queues
@@ -78,6 +90,7 @@ class Maintenance:
         self._promote_at = float("inf")
         self._patience: defaultdict[str, Patience] = defaultdict(Patience)
         self.done = Maintained()
+        self._scheduler = Scheduler(self._call, declares=declares)
         self._rhythms = [_Rhythm(command, every) for command, every in RARELY]
         self._unpark_at = 0.0
         # Not at once: workers that start together must have made themselves known first.
@@ -107,12 +120,14 @@ class Maintenance:
                     rhythm.due_at = 0.0
         if monotonic() >= self._look_at:
             await self._look()
+        if monotonic() >= self._scheduler.next_at:
+            await self._schedule()
         if self._nudged.is_set() or monotonic() >= self._promote_at:
             # Before the promotion: a nudge that comes during it asks for another one.
             self._nudged.clear()
             await self._promote()
         rare_at = min(rhythm.due_at for rhythm in self._rhythms)
-        next_at = min(self._look_at, self._promote_at, rare_at)
+        next_at = min(self._look_at, self._promote_at, rare_at, self._scheduler.next_at)
         try:
             async with asyncio.timeout(max(0.0, next_at - monotonic())):
                 await self._nudged.wait()
@@ -129,6 +144,7 @@ class Maintenance:
         self._look_at = now + self._look_seconds() * random.uniform(0.8, 1.0)
         if seen.due_in is not None:
             self._promote_at = now + max(0.0, seen.due_in)
+        self._scheduler.seen(seen.schedule_in)
         ends_in = seen.lease_ends_in
         if ends_in is not None and ends_in > 0:
             # Its holder extends it long before, if alive. Jittered, as all others wait for it too.
@@ -150,6 +166,12 @@ class Maintenance:
                 has_more = await self._repeat(CHORES[chore]) or has_more
         if has_more:
             self._look_at = 0.0
+
+    async def _schedule(self) -> None:
+        fired = await self._scheduler.run()
+        self.done.scheduled += fired
+        if fired:
+            self._found_work()
 
     async def _promote(self) -> None:
         self._promote_at = float("inf")

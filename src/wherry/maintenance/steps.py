@@ -26,13 +26,18 @@ from wherry.commands.maintenance import (
     Unparked,
     UnparkTasks,
 )
+from wherry.commands.schedules import PruneTicks
+from wherry.commands.scheduling import Settled, SettleSchedules
 from wherry.commands.tally import RecountTasks, RollFlow
 from wherry.commands.workers import ForgetWorkers
 
 
 @dataclass(slots=True)
 class Maintained:
-    """How many tasks a pass promoted, took back from lost workers, ended, and so on."""
+    """How many tasks a pass promoted, took back from lost workers, ended, and so on.
+
+    `scheduled`: how many schedules brought.
+    """
 
     promoted: int = 0
     reaped: int = 0
@@ -40,6 +45,7 @@ class Maintained:
     canceled: int = 0
     expired: int = 0
     unparked: int = 0
+    scheduled: int = 0
 
     def add(self, answer: Any) -> bool:
         """Count a step's answer; True if the step may have more to do."""
@@ -60,6 +66,9 @@ class Maintained:
                 return n > 0
             case bool():
                 return answer
+            case Settled():
+                self.scheduled += len(answer.fired)
+                return answer.more
             case Discarded(ids):
                 self.expired += len(ids)
                 return len(ids) > 0
@@ -77,6 +86,7 @@ RARELY: tuple[tuple[Command[Any], float], ...] = (
     (DropPastDays(), 60.0),
     (ForgetWorkers(), 3600.0),
     (PruneAudit(), 3600.0),
+    (PruneTicks(), 3600.0),
 )
 
 # What one process does for all; a look around tells which is due.
@@ -90,6 +100,7 @@ def maintenance_pass() -> list[Command[Any]]:
         ReapLeases(),
         UnparkTasks(),
         DiscardTasks(),
+        SettleSchedules(),
         PromoteTasks(),
         CHORES["roll"],
     ]

@@ -20,7 +20,7 @@ grant select on wherry.migration, wherry.settings, wherry.tasks to {role};
 grant select, insert, update, delete
    on wherry.live, wherry.finished, wherry.payload, wherry.attempt, wherry.lease, wherry.key,
       wherry.worker, wherry.waiting, wherry.paused, wherry.front, wherry.flow, wherry.pair,
-      wherry.tally, wherry.chore
+      wherry.tally, wherry.chore, wherry.schedule, wherry.tick, wherry.declaration
    to {role};
 grant insert on wherry.audit to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
@@ -65,7 +65,7 @@ grant select
    on wherry.migration, wherry.settings, wherry.tasks, wherry.live, wherry.finished,
       wherry.payload, wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting,
       wherry.paused, wherry.front, wherry.flow, wherry.pair, wherry.tally, wherry.chore,
-      wherry.audit
+      wherry.schedule, wherry.tick, wherry.declaration, wherry.audit
    to {role};
 grant select on sequence wherry.task_id to {role};
 grant select (id, name, rights, queues, created_at, created_by, expires_at, revoked_at,

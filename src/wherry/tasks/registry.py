@@ -26,11 +26,11 @@ class Registry:
         `__main__` and by its own name.
         """
         known = self._types.get(task_type.name)
-        if known is not None and _place(known.function) != _place(task_type.function):
+        if known is not None and place(known.function) != place(task_type.function):
             raise DuplicateType(
                 task_type.name,
-                first=_described(known.function),
-                second=_described(task_type.function),
+                first=described(known.function),
+                second=described(task_type.function),
             )
         self._types[task_type.name] = task_type
 
@@ -90,11 +90,13 @@ def _module_name(module: str) -> str:
     return inspect.getmodulename(path) or "__main__" if path else "__main__"
 
 
-def _place(function: Callable[..., Any]) -> tuple[str, str]:
+def place(function: Callable[..., Any]) -> tuple[str, str]:
+    """Return where a function is written: two of one place are one, imported twice."""
     code = inspect.unwrap(function).__code__
     return code.co_filename, function.__qualname__
 
 
-def _described(function: Callable[..., Any]) -> str:
+def described(function: Callable[..., Any]) -> str:
+    """Return a function's name and place, for people."""
     code = inspect.unwrap(function).__code__
     return f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno})"

@@ -10,10 +10,12 @@ import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from datetime import datetime
 from typing import Any, Protocol, Unpack
 
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.options import EnqueueOptions
+from wherry.domain.schedule import PLANNED_HEADER, SCHEDULE_HEADER, read_planned
 from wherry.domain.stored import decode
 from wherry.domain.task import Enqueued
 from wherry.errors import LeaseLost
@@ -92,6 +94,16 @@ class Context:
         """The headers the task was enqueued with; a fresh copy."""
         text = self.lease.headers_text
         return decode(text, what="headers") if text else {}
+
+    @property
+    def schedule(self) -> str | None:
+        """The name of the schedule that brought the task; None if none did."""
+        return self.headers.get(SCHEDULE_HEADER)
+
+    @property
+    def planned_at(self) -> datetime | None:
+        """The time for which a schedule planned the task, in UTC; None if it was run by hand."""
+        return read_planned(self.headers.get(PLANNED_HEADER))
 
     @property
     def cancelled(self) -> bool:

@@ -3,9 +3,9 @@
 -- takes:   ready boolean (whether to look for ready tasks too, which only parking asks about)
 -- returns: lease_ends_in, due_in, discard_in (seconds until the first lease ends, the first delayed task is due, the
 --          first time to live is over; null if there is none, negative if it has passed), parked, ready (whether
---          there is any such task), chores (which are due)
+--          there is any such task), chores (which are due), schedule_in (seconds until the next schedule is due)
 -- locks:   none
--- index:   lease_by_expiry, live_delayed, live_discard, live_parked, live_ready, chore_pkey
+-- index:   lease_by_expiry, live_delayed, live_discard, live_parked, live_ready, chore_pkey, schedule_due
 select (select extract(epoch from lease.expires_at - wherry.now())::double precision
           from wherry.lease
          order by lease.expires_at
@@ -36,4 +36,9 @@ select (select extract(epoch from lease.expires_at - wherry.now())::double preci
                    order by live.queue
                    limit 1) is not null
              end as ready,
-       array(select chore.name from wherry.chore where chore.due_at <= wherry.now() order by chore.name) as chores
+       array(select chore.name from wherry.chore where chore.due_at <= wherry.now() order by chore.name) as chores,
+       (select extract(epoch from schedule.due_at - wherry.now())::double precision
+          from wherry.schedule
+         where schedule.due_at is not null
+         order by schedule.due_at
+         limit 1) as schedule_in

@@ -63,6 +63,10 @@ class Audited(Command[R], Generic[R]):
     def atomic(self) -> bool:
         return True
 
+    @property
+    def brief(self) -> bool:
+        return self.inner.brief
+
     def again(self) -> Command[R]:
         return replace(self, inner=self.inner.again())
 

@@ -65,6 +65,14 @@ class Command(Generic[R_co]):
         """
         return None
 
+    @property
+    def brief(self) -> bool:
+        """Whether it is about one task, and so waits for one lock at most.
+
+        Then an App takes a shorter silence for a lost connection (transport/bounded.py).
+        """
+        return False
+
     def again(self) -> Command[R_co]:
         """The command to send when the answer to this one was lost."""
         return self

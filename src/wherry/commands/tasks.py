@@ -53,6 +53,10 @@ class DrawTaskIds(Command[list[int]]):
 
     n: int
 
+    @property
+    def brief(self) -> bool:
+        return True
+
     def answer(self) -> Answer[list[int]]:
         rows = yield Statement("tasks/draw_task_ids", {"n": self.n})
         return [row[0] for row in rows]
@@ -77,6 +81,10 @@ class EnqueueTasks(Command[list[Enqueued]]):
     def atomic(self) -> bool:
         # What is stored is stored by one statement, whose answer is that no key needs a look.
         return self.resent
+
+    @property
+    def brief(self) -> bool:
+        return len(self.specs) == 1
 
     def again(self) -> EnqueueTasks:
         return replace(self, resent=True)
@@ -165,6 +173,10 @@ class GetTask(Command[Task | None]):
     queue: str | None = None
     key: str | None = None
 
+    @property
+    def brief(self) -> bool:
+        return True
+
     def answer(self) -> Answer[Task | None]:
         id_ = self.id
         if id_ is None:
@@ -202,6 +214,10 @@ class CancelTasks(Command[list[Canceled]]):
     ids: tuple[int, ...]
     reason: str | None = None
 
+    @property
+    def brief(self) -> bool:
+        return len(self.ids) == 1
+
     def answer(self) -> Answer[list[Canceled]]:
         rows = yield Statement("tasks/cancel_tasks", {"ids": list(self.ids), "reason": self.reason})
         answers = {id_: Canceled(answer) for id_, answer in rows}
@@ -222,6 +238,10 @@ class RequeueTasks(Command[list[Requeued]]):
     without_key: bool = False
     delay_seconds: float = 0.0
     per_second: float | None = None
+
+    @property
+    def brief(self) -> bool:
+        return len(self.ids) == 1
 
     def answer(self) -> Answer[list[Requeued]]:
         rows = yield Statement(
@@ -249,6 +269,10 @@ class PurgeTasks(Command[list[Purged]]):
     """Delete finished tasks with their history and keys; answers in the order of `ids`."""
 
     ids: tuple[int, ...]
+
+    @property
+    def brief(self) -> bool:
+        return len(self.ids) == 1
 
     def answer(self) -> Answer[list[Purged]]:
         rows = yield Statement("tasks/purge_tasks", {"ids": list(self.ids)})

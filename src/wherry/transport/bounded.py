@@ -22,13 +22,20 @@ R = TypeVar("R")
 
 # Above the server's own statement_timeout, which speaks first if it still can.
 ANSWER_SECONDS = 75.0
+# Of what waits for one lock at most: above the server's own lock_timeout.
+BRIEF_ANSWER_SECONDS = 15.0
 _LOOK_EVERY = 0.1
+
+
+class NoAnswer(psycopg.OperationalError):
+    """The server has said nothing for too long; the connection is closed."""
 
 
 class Connection(psycopg.Connection[Any]):
     """A blocking connection on which no wait is endless."""
 
     answer_seconds = ANSWER_SECONDS
+    made_at = 0.0
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -44,6 +51,7 @@ class AsyncConnection(psycopg.AsyncConnection[Any]):
     """A connection on which no wait is endless."""
 
     answer_seconds = ANSWER_SECONDS
+    made_at = 0.0
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -91,7 +99,7 @@ def _bounded(
             ready = yield wanted
             if monotonic() >= ends_at:
                 connection.pgconn.finish()
-                raise psycopg.OperationalError(f"no answer from the server in {seconds:g} s")
+                raise NoAnswer(f"no answer from the server in {seconds:g} s")
             wanted = gen.send(ready)
     except StopIteration as done:
         value: R = done.value

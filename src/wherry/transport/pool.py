@@ -2,6 +2,10 @@
 
 What was lost on the way is sent again until the deadline, if the command allows it. An error that
 says that nothing happened (a deadlock, a serialization failure) is always tried again.
+
+A server may be gone though its connections live: a proxy, or its kernel, acknowledges what is sent.
+So a silence ends the connection, and all that are older are not trusted any more; what was sent is
+sent once more on a new one, even if the deadline has passed meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +25,12 @@ from wherry.domain.lines import on_one_line
 from wherry.errors import PoolExhausted, TimedOut, Unavailable
 from wherry.transport.attempts import Attempts
 from wherry.transport.base import arun
-from wherry.transport.bounded import AsyncConnection
+from wherry.transport.bounded import (
+    ANSWER_SECONDS,
+    BRIEF_ANSWER_SECONDS,
+    AsyncConnection,
+    NoAnswer,
+)
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, is_time_up, translated
 from wherry.transport.patience import SOON_SECONDS, Patience
@@ -29,6 +38,9 @@ from wherry.transport.quiet import quiet_pool
 from wherry.transport.use import PoolUse
 
 R = TypeVar("R")
+
+# What went unanswered is sent once more, within this.
+_ONCE_MORE_SECONDS = 2.0
 
 
 class _Pool(AsyncConnectionPool[AsyncConnection]):
@@ -55,6 +67,8 @@ class PoolTransport:
         self.schema = schema
         self.settings = settings
         self._connected = connected
+        # Connections made before that may be as dead as the one that said nothing.
+        self._silent_at = 0.0
         self._text = connection_text(dsn, name="wherry app", settings=settings)
         self._pool = _Pool(
             self._text,
@@ -96,6 +110,7 @@ class PoolTransport:
         """
         deadline = monotonic() + self.settings.acquire_timeout.total_seconds()
         patience: Patience | None = None
+        heard_nothing = False
         while True:
             try:
                 return await self._once(command)
@@ -104,6 +119,9 @@ class PoolTransport:
                 may_repeat = fault is Fault.TRANSIENT or (
                     fault is Fault.LOST and command.repeatable
                 )
+                if isinstance(error, NoAnswer) and not heard_nothing:
+                    heard_nothing = True
+                    deadline = max(deadline, monotonic() + _ONCE_MORE_SECONDS)
                 if not may_repeat or monotonic() >= deadline:
                     raise (translated(error, schema=self.schema) or error) from error
                 if fault is Fault.LOST:
@@ -112,11 +130,9 @@ class PoolTransport:
             await asyncio.sleep(patience.next_pause())
 
     async def _once(self, command: Command[R]) -> R:
-        try:
-            connection = await self._pool.getconn()
-        except PoolTimeout as error:
-            raise await self._no_connection() from error
+        connection = await self._trusted()
         asked_at = monotonic()
+        connection.answer_seconds = BRIEF_ANSWER_SECONDS if command.brief else ANSWER_SECONDS
         try:
             if not command.atomic:
                 return await arun(connection, command, schema=self.schema)
@@ -125,6 +141,8 @@ class PoolTransport:
         except psycopg.Error as error:
             if is_time_up(error, command, after_seconds=monotonic() - asked_at):
                 raise TimedOut(command.limit_seconds or 0.0) from error
+            if isinstance(error, NoAnswer):
+                self._silent_at = monotonic()
             if fault_of(error) is Fault.LOST:
                 # A read-only or dying server still answers: this connection is of no more use.
                 await connection.close()
@@ -132,7 +150,20 @@ class PoolTransport:
         finally:
             await self._pool.putconn(connection)
 
-    async def _configure(self, _connection: AsyncConnection) -> None:
+    async def _trusted(self) -> AsyncConnection:
+        """Return a free connection that is younger than the last silence."""
+        while True:
+            try:
+                connection = await self._pool.getconn()
+            except PoolTimeout as error:
+                raise await self._no_connection() from error
+            if connection.made_at >= self._silent_at:
+                return connection
+            await connection.close()
+            await self._pool.putconn(connection)
+
+    async def _configure(self, connection: AsyncConnection) -> None:
+        connection.made_at = monotonic()
         self._connected()
 
     async def _no_connection(self) -> Unavailable:

@@ -3,6 +3,10 @@
 
 What was lost on the way is sent again until the deadline, if the command allows it. An error that
 says that nothing happened (a deadlock, a serialization failure) is always tried again.
+
+A server may be gone though its connections live: a proxy, or its kernel, acknowledges what is sent.
+So a silence ends the connection, and all that are older are not trusted any more; what was sent is
+sent once more on a new one, even if the deadline has passed meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +26,12 @@ from wherry.domain.lines import on_one_line
 from wherry.errors import PoolExhausted, TimedOut, Unavailable
 from wherry.transport.attempts import Attempts
 from wherry.transport.base import run
-from wherry.transport.bounded import Connection
+from wherry.transport.bounded import (
+    ANSWER_SECONDS,
+    BRIEF_ANSWER_SECONDS,
+    Connection,
+    NoAnswer,
+)
 from wherry.transport.connect import connection_text
 from wherry.transport.faults import Fault, fault_of, is_time_up, translated
 from wherry.transport.patience import SOON_SECONDS, Patience
@@ -30,6 +39,9 @@ from wherry.transport.quiet import quiet_pool
 from wherry.transport.use import PoolUse
 
 R = TypeVar("R")
+
+# What went unanswered is sent once more, within this.
+_ONCE_MORE_SECONDS = 2.0
 
 
 class _Pool(ConnectionPool[Connection]):
@@ -56,6 +68,8 @@ class PoolTransport:
         self.schema = schema
         self.settings = settings
         self._connected = connected
+        # Connections made before that may be as dead as the one that said nothing.
+        self._silent_at = 0.0
         self._text = connection_text(dsn, name="wherry app", settings=settings)
         self._pool = _Pool(
             self._text,
@@ -97,6 +111,7 @@ class PoolTransport:
         """
         deadline = monotonic() + self.settings.acquire_timeout.total_seconds()
         patience: Patience | None = None
+        heard_nothing = False
         while True:
             try:
                 return self._once(command)
@@ -105,6 +120,9 @@ class PoolTransport:
                 may_repeat = fault is Fault.TRANSIENT or (
                     fault is Fault.LOST and command.repeatable
                 )
+                if isinstance(error, NoAnswer) and not heard_nothing:
+                    heard_nothing = True
+                    deadline = max(deadline, monotonic() + _ONCE_MORE_SECONDS)
                 if not may_repeat or monotonic() >= deadline:
                     raise (translated(error, schema=self.schema) or error) from error
                 if fault is Fault.LOST:
@@ -113,11 +131,9 @@ class PoolTransport:
             time.sleep(patience.next_pause())
 
     def _once(self, command: Command[R]) -> R:
-        try:
-            connection = self._pool.getconn()
-        except PoolTimeout as error:
-            raise self._no_connection() from error
+        connection = self._trusted()
         asked_at = monotonic()
+        connection.answer_seconds = BRIEF_ANSWER_SECONDS if command.brief else ANSWER_SECONDS
         try:
             if not command.atomic:
                 return run(connection, command, schema=self.schema)
@@ -126,6 +142,8 @@ class PoolTransport:
         except psycopg.Error as error:
             if is_time_up(error, command, after_seconds=monotonic() - asked_at):
                 raise TimedOut(command.limit_seconds or 0.0) from error
+            if isinstance(error, NoAnswer):
+                self._silent_at = monotonic()
             if fault_of(error) is Fault.LOST:
                 # A read-only or dying server still answers: this connection is of no more use.
                 connection.close()
@@ -133,7 +151,20 @@ class PoolTransport:
         finally:
             self._pool.putconn(connection)
 
-    def _configure(self, _connection: Connection) -> None:
+    def _trusted(self) -> Connection:
+        """Return a free connection that is younger than the last silence."""
+        while True:
+            try:
+                connection = self._pool.getconn()
+            except PoolTimeout as error:
+                raise self._no_connection() from error
+            if connection.made_at >= self._silent_at:
+                return connection
+            connection.close()
+            self._pool.putconn(connection)
+
+    def _configure(self, connection: Connection) -> None:
+        connection.made_at = monotonic()
         self._connected()
 
     def _no_connection(self) -> Unavailable:

@@ -11,6 +11,8 @@ import pytest
 
 from tests.pg.flow import counted, roll, there
 from tests.pg.support import OpenSession, Session, result_of
+from wherry.commands.tally import RecountTasks
+from wherry.testing import Clock
 
 Blocked = Callable[[Session, Session], None]
 RECOUNT = "select wherry.recount()"
@@ -64,3 +66,25 @@ def test_a_recount_that_has_waited_too_long_to_see_the_other_is_refused(
         result_of(second)
     roll(session)
     assert counted(session) == there(session)
+
+
+def test_however_many_tasks_there_are_they_are_recounted(session: Session) -> None:
+    uncounted(session)
+    # As PostgreSQL would say of so many.
+    session.rows("update pg_class set reltuples = 1e10 where oid = 'wherry.live'::regclass")
+    session.rows("update wherry.chore set due_at = '-infinity'")
+
+    assert session.call(RecountTasks()) == 1
+    roll(session)
+    assert counted(session) == there(session)
+
+
+def test_few_tasks_are_recounted_again_after_some_minutes(session: Session, clock: Clock) -> None:
+    uncounted(session)
+    session.rows("update wherry.chore set due_at = '-infinity'")
+    session.call(RecountTasks())
+    uncounted(session)
+
+    assert session.call(RecountTasks()) == 0
+    clock.advance(minutes=6)
+    assert session.call(RecountTasks()) == 1

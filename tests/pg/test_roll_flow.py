@@ -274,18 +274,6 @@ def test_a_recount_that_fails_is_tried_again_an_hour_later_only(
     assert session.call(RecountTasks()) == 1
 
 
-def test_what_is_too_much_is_not_recounted(session: Session) -> None:
-    session.enqueue("t")
-    session.rows("delete from wherry.live")
-    session.rows("analyze wherry.live")
-    session.rows("update wherry.chore set due_at = '-infinity'")
-
-    assert session.call(RecountTasks(most=-1)) == 0
-    roll(session)
-
-    assert counted(session) != there(session)
-
-
 def test_a_day_is_counted_once_though_somebody_reads_it_meanwhile(
     open_session: OpenSession, clock: Clock
 ) -> None:

@@ -33,6 +33,7 @@ from wherry.transport.bounded import ANSWER_SECONDS
 from wherry.transport.connect import BRIEF, BRIEF_SECONDS, NO_WAIT
 from wherry.transport.grpc import needed
 from wherry.transport.listen import Listener
+from wherry.transport.passing import LONG, LONG_SECONDS, PassingSession
 from wherry.transport.session import SessionTransport
 from wherry.transport.session_blocking import SessionTransport as BlockingSession
 from wherry.transport.timed import Timed, TimedBlocking
@@ -154,8 +155,9 @@ async def compose_local(plan: Plan, stack: AsyncExitStack) -> Parts:
         purpose: str,
         options: dict[str, str] | None = None,
         answer_seconds: float = ANSWER_SECONDS,
+        kind: type[SessionTransport] = SessionTransport,
     ) -> Transport:
-        transport = SessionTransport(
+        transport = kind(
             dsn,
             schema=app.schema,
             name=f"wherry {purpose} {plan.name}",
@@ -202,6 +204,7 @@ async def compose_local(plan: Plan, stack: AsyncExitStack) -> Parts:
         queues=plan.queues,
         found_work=wakeups.wake,
         declares=plan.declares(me.instance),
+        recounting=session("recount", LONG, LONG_SECONDS, PassingSession),
     )
     beating = BlockingSession(
         dsn,

@@ -2,7 +2,8 @@
 
 One process of all does it, for all. The flow is summed up by whose transaction has the lock of the
 chore's row: if it dies the lock is gone and the chore is due still. A recount, which reads every
-task, is put off before it begins: one that fails, or takes too long, is tried in an hour again.
+task, is put off before it begins: one that fails, or takes too long, is tried in an hour again. Who
+carries it does so by a connection of its own, since it takes a second for each million of tasks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ _KINDS: Final = [*COUNTED, *MOVED, "wait", "run"]
 _ROLL_SECONDS: Final = 2.0
 _IDLE_SECONDS: Final = 4.0
 _FORGET_ROUNDS: Final = 25
-_RECOUNT_SECONDS: Final = 3600.0
+_RECOUNT_SECONDS: Final = 300.0
+_RECOUNT_AGAIN_SECONDS: Final = 3600.0
+# Longer than any sum of hours is kept, and than it takes a new process to be everywhere.
+_PAIRS_FOR_SECONDS: Final = HOURS_FOR_SECONDS + 3 * 86_400.0
+_PAIRS_BATCH: Final = 100
 # What is dead in the flow, and may not be removed while somebody holds an old snapshot, has to be
 # passed over each time: so the rest is as many times as long as the work.
 _ROLL_SHARE: Final = 100
@@ -72,32 +77,33 @@ class RollFlow(Command[bool]):
                 },
             )
             if gone < self.batch:
-                return
+                break
+        yield Statement(
+            "flow/forget_pairs", {"unused_seconds": _PAIRS_FOR_SECONDS, "batch": _PAIRS_BATCH}
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class RecountTasks(Command[int]):
-    """Count all tasks, if that is due and they are not too many; answers how many sums were wrong.
+    """Count all tasks, however many, if that is due; answers how many sums were wrong.
 
     Code that does not count yet, which may run beside ours for a while, leaves the sums of states
     wrong, and so does a hand in the database. What was counted as it happened stays as it is.
     """
-
-    most: int = 2_000_000
 
     # Not atomic: that it was tried has to last, whatever becomes of it.
 
     def answer(self) -> Answer[int]:
         began = monotonic()
         due = yield Statement(
-            "flow/take_chore", {"name": "recount", "rest_seconds": _RECOUNT_SECONDS}
+            "flow/take_chore", {"name": "recount", "rest_seconds": _RECOUNT_AGAIN_SECONDS}
         )
         if not due:
             return 0
-        recounted = yield Statement("flow/recount_tasks", {"most": self.most})
+        [[wrong]] = yield Statement("flow/recount_tasks", {})
         rest = max(_RECOUNT_SECONDS, (monotonic() - began) * _RECOUNT_SHARE)
         yield _put_off("recount", rest)
-        return int(recounted[0][0]) if recounted else 0
+        return int(wrong)
 
 
 def _put_off(name: str, seconds: float, fold_until: datetime | None = None) -> Statement:

@@ -3,7 +3,8 @@
 One look every few seconds finds out what that is, so that an idle worker costs one small statement
 and not one of each kind. Looks come no more rarely than what was promised allows, in every worker:
 nobody leads, so nobody's death can delay anything. Any number of these run at once, so each look is
-jittered. One step that fails is logged and comes again; it never stops the others.
+jittered. One step that fails is logged and comes again; it never stops the others. A recount, which
+reads every task there is, goes on beside them over a connection of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import random
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -29,9 +31,10 @@ from wherry.commands.maintenance import (
 )
 from wherry.commands.queues import ListReadyQueues
 from wherry.commands.scheduling import DeclareSchedules
+from wherry.commands.tally import RecountTasks
 from wherry.errors import Unavailable
 from wherry.maintenance.scheduler import Scheduler
-from wherry.maintenance.steps import CHORES, RARELY, Maintained
+from wherry.maintenance.steps import CHORES, RARELY, RECOUNT, Maintained
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
 from wherry.transport.faults import without_rows
@@ -76,16 +79,20 @@ class Maintenance:
         queues: tuple[str, ...] | None,
         found_work: Callable[[], object],
         declares: DeclareSchedules | None = None,
+        recounting: Transport | None = None,
     ) -> None:
         """*look_seconds*: at most so long until the next look, asked anew at each.
 
-        *declares*: the schedules in this process's code.
+        *declares*: the schedules in this process's code. *recounting* carries recounts, beside all
+        else; without it that is left to other processes.
         """
         self._transport = transport
         self._look_seconds = look_seconds
         self._queues = queues
         self._found_work = found_work
         self._nudged = asyncio.Event()
+        self._recounting = recounting
+        self._recount_due = asyncio.Event()
         self._look_at = 0.0
         self._promote_at = float("inf")
         self._patience: defaultdict[str, Patience] = defaultdict(Patience)
@@ -102,6 +109,11 @@ class Maintenance:
 
     async def run(self) -> None:
         """Keep going for ever; the owner cancels it."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._recount(), name="recount")
+            await self._keep_looking()
+
+    async def _keep_looking(self) -> None:
         patience = Patience(longest=SOON_SECONDS)
         while True:
             try:
@@ -160,6 +172,8 @@ class Maintenance:
             self._park_at = now + _PARK_EVERY_SECONDS * random.uniform(0.8, 1.0)
             if seen.ready:
                 await self._park_unknown()
+        if RECOUNT in seen.chores:
+            self._recount_due.set()
         for chore in seen.chores:
             # A kind that a later version knows is for its own processes.
             if chore in CHORES:
@@ -204,6 +218,15 @@ class Maintenance:
                 return False
         return True
 
+    async def _recount(self) -> None:
+        """Recount whenever a look has found that it is due; others may have come first."""
+        while self._recounting is not None:
+            await self._recount_due.wait()
+            self._recount_due.clear()
+            # It is due still, or again in an hour.
+            with suppress(Unavailable):
+                await self._call(RecountTasks(), by=self._recounting)
+
     async def _park_unknown(self) -> None:
         queues = self._queues or tuple(await self._call(ListReadyQueues()) or ())
         for queue in queues:
@@ -211,9 +234,9 @@ class Maintenance:
                 if not await self._call(ParkTasks(queue)):
                     break
 
-    async def _call(self, command: Command[Any]) -> Any:
+    async def _call(self, command: Command[Any], *, by: Transport | None = None) -> Any:
         try:
-            return await self._transport.call(command)
+            return await (by or self._transport).call(command)
         except Unavailable:
             raise
         except Exception as error:

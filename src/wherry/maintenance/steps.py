@@ -28,7 +28,7 @@ from wherry.commands.maintenance import (
 )
 from wherry.commands.schedules import PruneTicks
 from wherry.commands.scheduling import Settled, SettleSchedules
-from wherry.commands.tally import RecountTasks, RollFlow
+from wherry.commands.tally import RollFlow
 from wherry.commands.workers import ForgetWorkers
 
 
@@ -90,7 +90,9 @@ RARELY: tuple[tuple[Command[Any], float], ...] = (
 )
 
 # What one process does for all; a look around tells which is due.
-CHORES: dict[str, Command[Any]] = {"roll": RollFlow(), "recount": RecountTasks()}
+CHORES: dict[str, Command[Any]] = {"roll": RollFlow()}
+# The one that takes so long that nothing else may wait for it.
+RECOUNT = "recount"
 
 
 def maintenance_pass() -> list[Command[Any]]:

@@ -23,6 +23,7 @@ from wherry.telemetry.readings import Reading
 from wherry.transport.base import Transport
 from wherry.transport.connect import BRIEF, BRIEF_SECONDS, NO_WAIT
 from wherry.transport.listen import Listener
+from wherry.transport.passing import LONG, LONG_SECONDS, PassingSession
 from wherry.transport.session import SessionTransport
 from wherry.transport.timed import Timed
 
@@ -67,9 +68,13 @@ async def running_service(
     async with AsyncExitStack() as stack:
 
         def session(
-            purpose: str, options: dict[str, str] | None = None, **more: float
+            purpose: str,
+            options: dict[str, str] | None = None,
+            *,
+            kind: type[SessionTransport] = SessionTransport,
+            **more: float,
         ) -> Transport:
-            transport = SessionTransport(
+            transport = kind(
                 dsn,
                 schema=app.schema,
                 name=f"wherry server {purpose}",
@@ -107,6 +112,7 @@ async def running_service(
             ).total_seconds(),
             queues=None,
             found_work=desk.promoted,
+            recounting=session("recount", LONG, kind=PassingSession, answer_seconds=LONG_SECONDS),
         )
         parts = [
             asyncio.create_task(desk.run(), name="desk"),

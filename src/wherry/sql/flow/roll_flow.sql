@@ -22,8 +22,8 @@ grouped as materialized (
      group by 1, 2, 3, 4, 5, 6
 ),
 admitted as (
-    insert into wherry.pair (queue, type)
-    select grouped.queue, grouped.type
+    insert into wherry.pair (queue, type, seen_at)
+    select grouped.queue, grouped.type, wherry.now()
       from grouped
      -- No name of ours is longer, and one that is would not fit the index.
      where octet_length(grouped.queue) <= 255
@@ -33,6 +33,15 @@ admitted as (
      order by grouped.queue, grouped.type
      limit greatest(0, :pairs::integer + 1 - (select count(*) from wherry.pair))
     returning pair.id, pair.queue, pair.type
+),
+seen as (
+    -- Once a day: a row that stays is not changed all the time.
+    update wherry.pair
+       set seen_at = wherry.now()
+      from (select distinct grouped.queue, grouped.type from grouped) as each
+     where pair.queue = each.queue
+       and pair.type = each.type
+       and pair.seen_at < wherry.now() - interval '1 day'
 ),
 named as (
     select pair.id, pair.queue, pair.type from wherry.pair

@@ -79,6 +79,7 @@ NAMES: dict[str, str] = {
     "awhy": "why",
     "apause_queue": "pause_queue",
     "aresume_queue": "resume_queue",
+    "aset_queue_limits": "set_queue_limits",
     "alist_workers": "list_workers",
     "adirect_workers": "direct_workers",
     "astore_run": "store_run",

@@ -80,6 +80,7 @@ CALLS: dict[str, Callable[[Listening], object]] = {
     "pause_schedule": lambda app: app.pause_schedule("s"),
     "resume_schedule": lambda app: app.resume_schedule("s"),
     "delete_schedule": lambda app: app.delete_schedule("s"),
+    "set_queue_limits": lambda app: app.set_queue_limits("q", max_running=3),
     "list_workers": lambda app: app.list_workers(),
     "direct_workers": lambda app: app.direct_workers(["w"], "drain"),
     "heartbeat": lambda app: app.heartbeat([app.leased()]),

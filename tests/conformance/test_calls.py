@@ -17,6 +17,7 @@ from tests.conformance.support import dead, get, leased
 from tests.tasks.test_payload_round_trip import payloads
 from tests.waiting import Waiting
 from wherry import Canceled, Purged, Reported, RequeueAnswer
+from wherry.domain.limits import QueueLimits
 from wherry.domain.retry import Additive, Fixed, FullJitter
 from wherry.domain.state import State
 
@@ -301,3 +302,21 @@ async def test_the_blocking_forms_do_the_same(app: wherry.App) -> None:
     got = await asyncio.to_thread(calls)
 
     assert got == [True, [Reported.EXTENDED], Reported.DONE, State.SUCCEEDED, 5]
+
+
+async def test_limits_of_a_queue_are_set_told_and_lifted(app: wherry.App) -> None:
+    for _ in range(4):
+        await app.aenqueue("t", queue="q")
+
+    assert await app.aset_queue_limits("q", max_running=2, rate=100, per=60, reason="a leak")
+    assert not await app.aset_queue_limits("q", max_running=2, rate=100, per=60)
+    assert len(await app.alease(worker="w", queues=["q"], max_tasks=9)) == 2
+    assert await app.alease(worker="w", queues=["q"]) == []
+    [depth] = [depth for depth in await app.alist_queues() if depth.queue == "q"]
+    assert (depth.leased, depth.limits) == (2, QueueLimits(2, 100, 60.0, 2))
+    waits = (await app.alist_tasks(state="queued", queue="q")).tasks[0].id
+    assert "limit_reached" in [each.code for each in (await app.awhy(waits)).reasons]
+    assert await app.aset_queue_limits("q", max_running=2)
+    assert await app.aset_queue_limits("q")
+    assert not await app.aset_queue_limits("q")
+    assert len(await app.alease(worker="w", queues=["q"], max_tasks=9)) == 2

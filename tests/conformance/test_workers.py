@@ -268,3 +268,15 @@ async def test_a_failure_is_in_the_history_with_its_traceback(app: wherry.App) -
     assert (attempt.error_type, attempt.message) == ("ValueError", "naïve \U0001f600")
     assert "raise ValueError" in (attempt.traceback or "")
     assert (attempt.outcome, attempt.worker) == ("failed", "w1")
+
+
+async def test_what_waits_for_room_or_for_a_rate_starts_without_a_poll(
+    app: wherry.App, database: wherry.App
+) -> None:
+    app.task(name="t")(lambda: None)
+    await database.aset_queue_limits("narrow", max_running=1)
+    await database.aset_queue_limits("slow", rate=10, per=1, burst=1)
+    made = [await app.aenqueue("t", queue=queue) for queue in ("narrow", "slow") * 4]
+
+    async with at_work(app, queues=["narrow", "slow"]):
+        await all_finished(app, [each.id for each in made])

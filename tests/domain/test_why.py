@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from wherry.domain.why import Code, Crew, Facts, LastAttempt, why
+from wherry.domain.limits import QueueLimits
+from wherry.domain.why import Code, why
+from wherry.domain.why_facts import Crew, Facts, LastAttempt, Room
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 READY = Facts(
@@ -35,6 +37,7 @@ READY = Facts(
     paused_at=None,
     paused_by=None,
     pause_reason=None,
+    room=None,
     last=None,
     crew=Crew(alive=1, serve=1, fit=1, drain=0),
     ahead=0,
@@ -64,6 +67,21 @@ def test_a_retry_that_was_rescheduled_by_hand_is_told_as_a_delay() -> None:
 
     assert codes(held) == ["delayed"]
     assert codes(replace(held, run_after=last.retry_at or NOW)) == ["waits_for_retry"]
+
+
+def test_a_full_queue_says_who_holds_it_and_when_the_next_may_start() -> None:
+    limits = QueueLimits(2, 100, 60.0, 2)
+    held = replace(READY, room=Room(limits, 2, ("w1", "w2"), 1.5))
+
+    limit, rate = why(held).reasons
+
+    assert (limit.code, limit.text) == (
+        "limit_reached",
+        "the queue mail has 2 of 2 tasks running that it may, held by w1, w2",
+    )
+    assert (rate.code, rate.at) == ("rate_reached", NOW + timedelta(seconds=1.5))
+    assert "100 in 60 s" in rate.text
+    assert codes(replace(held, room=Room(limits, 1, ("w1",), -3.0))) == ["next"]
 
 
 @pytest.mark.parametrize(("n", "said"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (11, "11th")])

@@ -48,7 +48,7 @@ from wherry.commands.maintenance import (
     ReapLeases,
     UnparkTasks,
 )
-from wherry.commands.queues import ListReadyOf, ListReadyQueues
+from wherry.commands.queues import ListReadyOf, ListReadyQueues, ListStarts
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.tasks import (
     CancelTasks,
@@ -246,6 +246,12 @@ CASES = [
     Case("name the ready queues", lambda: ListReadyQueues(), 120),
     Case("which of these are ready", lambda: ListReadyOf(tuple(f"q{n}" for n in range(50))),
          320),
+    Case("tell when tasks may start", lambda: ListStarts(None), 60,
+         first="insert into wherry.limited"
+               " select 'q' || n, 9, 1, 1, 1, 0, now() from generate_series(0, 4) n"),
+    Case("lease from a limited queue",
+         lambda: LeaseTasks(queue="q1", worker="w", limit=10), 1500, is_function=True,
+         first="insert into wherry.limited values ('q1', 300, null, null, null, 0, now())"),
     Case("count states", lambda: Statement("flow/count_states", {"queues": None, "most": 200}),
          1300),
     Case("list what workers hold", lambda: Statement("workers/list_held", {"most": 200}), 1300),

@@ -89,6 +89,11 @@ NEEDS: Mapping[str, Need] = {
     "ListQueues": Need("read", lambda _: {}, "nothing of it"),
     "PauseQueue": Need("admin", lambda p: {"queue": p.queue, "reason": "why"}, "denied"),
     "ResumeQueue": Need("admin", lambda p: {"queue": p.queue, "reason": "why"}, "denied"),
+    "SetQueueLimits": Need(
+        "admin",
+        lambda p: {"queue": p.queue, "limits": {"max_running": 3}, "reason": "why"},
+        "denied",
+    ),
     "ListWorkers": Need("read", lambda _: {}, "nothing of it"),
     "DirectWorkers": Need(
         "admin",

@@ -31,6 +31,7 @@ ACTIONS = {
     "PurgeTasks": "purge_tasks",
     "PauseQueue": "pause_queue",
     "ResumeQueue": "resume_queue",
+    "SetQueueLimits": "set_queue_limits",
     "DirectWorkers": "direct_workers",
 }
 # By a filter on the whole place: two of its tasks are live, one has ended.
@@ -59,6 +60,8 @@ def target_of(rpc: str, p: Place) -> dict[str, Any]:
             asked = {"ids": [p.ready], "filter": {"queue": p.queue, "state": ["queued"]}}
             new = {"priority": 3} if rpc == "ReprioritizeTasks" else {"delay_seconds": 3.0}
             return asked | new
+        case "SetQueueLimits":
+            return {"queue": p.queue, "max_running": 3}
         case "DirectWorkers":
             return {"names": ["w"], "directive": "drain"}
         case _:

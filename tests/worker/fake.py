@@ -21,7 +21,7 @@ from wherry.commands.leases import (
     LeaseTasks,
 )
 from wherry.commands.maintenance import LookAround, Promoted, PromoteTasks, Seen
-from wherry.commands.queues import ListReadyOf
+from wherry.commands.queues import ListReadyOf, ListStarts
 from wherry.commands.workers import (
     BeatWorker,
     KeepWaiting,
@@ -130,6 +130,8 @@ _ALL_IS_WELL: dict[type[Command[Any]], Answer] = {
     PromoteTasks: lambda _: Promoted(0, None),
     # There may be some in any of them.
     ListReadyOf: lambda command: list(command.queues),
+    # No queue has a limit.
+    ListStarts: lambda _: {},
     WaitForTasks: lambda _: 100,
     KeepWaiting: lambda _: None,
     TransactionsEnded: lambda _: True,

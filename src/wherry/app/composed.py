@@ -169,7 +169,7 @@ async def compose_local(plan: Plan, stack: AsyncExitStack) -> Parts:
         return transport if app.meters is None else Timed(transport, app.meters)
 
     def heard(queue: str) -> None:
-        wakeups.heard(queue)
+        source.heard(queue)
         maintenance.nudge()
 
     maintaining = session("maintenance")

@@ -17,12 +17,13 @@ from wherry.app.asked_filter import asked_groups
 from wherry.app.schedules_blocking import Schedules
 from wherry.commands.audit import Actor
 from wherry.commands.looking import WhyTask
-from wherry.commands.queues import PauseQueue, ResumeQueue
+from wherry.commands.queues import PauseQueue, ResumeQueue, SetQueueLimits
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.workers import DirectWorkers, ListWorkers
 from wherry.config import DEFAULT_SEARCH_TIMEOUT
 from wherry.domain.durations import Duration
 from wherry.domain.filter import DeadGroups, FilterOptions
+from wherry.domain.limits import QueueLimits
 from wherry.domain.options import check_id, check_name, check_priority
 from wherry.domain.task import Enqueued, Replanned
 from wherry.domain.why import Why
@@ -128,6 +129,27 @@ class Operators(Schedules):
         """Lease from a paused queue again; False if it was not paused."""
         name, why = check_name(queue, option="queue"), asked_reason(reason)
         return self.carry(ResumeQueue(name, why), call="resume_queue")
+
+    def set_queue_limits(
+        self,
+        queue: str,
+        *,
+        max_running: int | None = None,
+        rate: int | None = None,
+        per: Duration | None = None,
+        burst: int | None = None,
+        reason: str | None = None,
+    ) -> bool:
+        """Limit what runs of a queue: these are its limits from now on, and what is not named none.
+
+        *max_running*: no more of its tasks are leased at once, over all workers. *rate*: no more of
+        them start in *per* (a second if it is not given), and *burst* of them in one go (what comes
+        in a second, one at least). What is leased already is counted and goes on. False if these
+        were its limits before.
+        """
+        name, why = check_name(queue, option="queue"), asked_reason(reason)
+        limits = QueueLimits.of(max_running=max_running, rate=rate, per=per, burst=burst)
+        return self.carry(SetQueueLimits(name, limits, why), call="set_queue_limits")
 
     def list_workers(self) -> list[WorkerSeen]:
         """List the workers that were heard of in the last day, by name."""

@@ -1,19 +1,22 @@
-"""`wherry queues`: look at queues, pause and resume them."""
+"""`wherry queues`: look at queues, pause and resume them, and set their limits."""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 import click
 
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Output
-from wherry.cli.shown import show_queues
+from wherry.cli.shown import limit_fields, show_queues
 from wherry.cli.text import plain
+from wherry.cli.values import starts
 
 
 @click.group()
 def queues() -> None:
-    """Look at queues, pause and resume them."""
+    """Look at queues, pause and resume them, set their limits."""
 
 
 @queues.command(name="list")
@@ -54,6 +57,46 @@ def resume(asked: Asked, /, name: str, reason: str | None) -> None:
     with opened(asked) as app:
         changed = app.resume_queue(name, reason=reason)
     _tell(asked, name, changed, done="resumed", already="was not paused")
+
+
+@queues.command()
+@click.argument("name", metavar="NAME")
+@click.option("--max-running", metavar="N", type=int, help="At most so many leased at once.")
+@click.option("--rate", metavar="RATE", type=starts, help="At most so many starts, as in 100/60s.")
+@click.option(
+    "--burst", metavar="N", type=int, help="So many starts in one go (default: one second's)."
+)
+@click.option("--none", "lift", is_flag=True, help="Lift its limits.")
+@click.option("--reason", metavar="TEXT", help="Why, as the audit will say.")
+@with_database
+@with_json
+@with_verbosity
+@click.pass_obj
+def limits(
+    asked: Asked,
+    /,
+    name: str,
+    max_running: int | None,
+    rate: tuple[int, timedelta] | None,
+    burst: int | None,
+    lift: bool,
+    reason: str | None,
+) -> None:
+    """Set the limits of a queue: these, and no others; with no option, show them."""
+    some = max_running is not None or rate is not None
+    if lift and (some or burst is not None):
+        raise click.UsageError("--none lifts all limits: name no other one with it")
+    starts_in_time, per = rate or (None, None)
+    with opened(asked) as app:
+        changed = (some or burst is not None or lift) and app.set_queue_limits(
+            name, max_running=max_running, rate=starts_in_time, per=per, burst=burst, reason=reason
+        )
+        now = next((each.limits for each in app.list_queues() if each.queue == name), None)
+    out = Output(asked)
+    if out.as_json:
+        out.json({"queue": name, "changed": changed, "limits": limit_fields(now)})
+    else:
+        out.line(f"{plain(name)}: {now or 'no limits'}")
 
 
 def _tell(asked: Asked, name: str, changed: bool, *, done: str, already: str) -> None:

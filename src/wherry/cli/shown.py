@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wherry.cli.output import Column, Output
 from wherry.cli.text import RawJSON, first_line, moment, plain
 from wherry.domain.durations import span
+from wherry.domain.limits import QueueLimits
 from wherry.domain.state import State
 from wherry.domain.worker import Directive
 
@@ -142,14 +143,19 @@ def show_queues(out: Output, queues: Sequence[QueueDepth]) -> None:
             queue.queue,
             *(f"{n:,}" for n in (queue.ready, queue.delayed, queue.parked, queue.leased)),
             "" if queue.oldest_due_seconds is None else span(queue.oldest_due_seconds),
+            str(queue.limits or ""),
             _pause(queue),
         )
         for queue in queues
     ]
-    if any(queue.paused_at for queue in queues):
-        out.table((*_QUEUES, Column("paused")), rows)
-    else:
-        out.table(_QUEUES, [row[:-1] for row in rows])
+    columns = (*_QUEUES, Column("limits"), Column("paused"))
+    kept = [n for n in range(len(columns)) if n < len(_QUEUES) or any(row[n] for row in rows)]
+    out.table([columns[n] for n in kept], [[row[n] for n in kept] for row in rows])
+
+
+def limit_fields(limits: QueueLimits | None) -> dict[str, Any] | None:
+    """Return the limits of a queue for JSON."""
+    return None if limits is None else asdict(limits)
 
 
 def show_workers(out: Output, workers: Sequence[WorkerSeen]) -> None:

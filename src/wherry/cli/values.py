@@ -78,6 +78,18 @@ def rate(text: str) -> float:
     return float(found[1]) / UNITS[found[2] or "s"].total_seconds()
 
 
+def starts(text: str) -> tuple[int, timedelta]:
+    """Read how many may start in how much time: `100/60s`, `10/s`, `5000/h`."""
+    count, parted, period = text.strip().partition("/")
+    try:
+        length = UNITS.get(period) or length_of(period)
+    except OverflowError:
+        length = None
+    if not (parted and length and re.fullmatch("[0-9]{1,9}", count)):
+        raise click.BadParameter(f"{text!r} is no such rate: write 100/60s, 10/s or 5000/h")
+    return int(count), length
+
+
 def pair(text: str) -> tuple[str, str]:
     """Read `NAME=VALUE`; only the first `=` parts them."""
     name, parted, value = text.partition("=")

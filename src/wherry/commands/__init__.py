@@ -30,7 +30,13 @@ from wherry.commands.maintenance import (
     ReapOrphans,
     UnparkTasks,
 )
-from wherry.commands.queues import ListQueues, ListReadyQueues, PauseQueue, ResumeQueue
+from wherry.commands.queues import (
+    ListQueues,
+    ListReadyQueues,
+    PauseQueue,
+    ResumeQueue,
+    SetQueueLimits,
+)
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.schedules import (
     DeleteSchedule,
@@ -77,6 +83,7 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "pause_schedule": (PauseSchedule,),
     "resume_schedule": (ResumeSchedule,),
     "delete_schedule": (DeleteSchedule,),
+    "set_queue_limits": (SetQueueLimits,),
     "list_workers": (ListWorkers,),
     "direct_workers": (DirectWorkers,),
     "lease": (ListReadyQueues, LeaseTasks),

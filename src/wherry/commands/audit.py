@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar, cast
 
 from wherry.commands.base import Answer, Command, Statement, name_of
 from wherry.commands.copying import CopyTask
-from wherry.commands.queues import PauseQueue, ResumeQueue
+from wherry.commands.queues import PauseQueue, ResumeQueue, SetQueueLimits
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.schedules import (
     DeleteSchedule,
@@ -156,6 +156,17 @@ _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
     PauseSchedule: _Change(lambda command: {"schedule": command.name}, int),
     ResumeSchedule: _Change(lambda command: {"schedule": command.name}, int),
     DeleteSchedule: _Change(lambda command: {"schedule": command.name}, int),
+    SetQueueLimits: _Change(
+        lambda command: (
+            {"queue": command.queue}
+            | {
+                name: value
+                for name, value in (asdict(command.limits) if command.limits else {}).items()
+                if value is not None
+            }
+        ),
+        int,
+    ),
     DirectWorkers: _Change(
         lambda command: {"names": command.names, "directive": command.directive}, int
     ),

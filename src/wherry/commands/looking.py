@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from wherry.commands.base import Answer, Command, Statement
-from wherry.domain.why import MOST_AHEAD, Facts, Why, why
+from wherry.domain.why import MOST_AHEAD, Why, why
+from wherry.domain.why_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,22 @@
-"""Look at queues, pause and resume them.
+"""Look at queues, pause and resume them, and set their limits.
 
 A pause stops leases and nothing else: enqueues, heartbeats, reports, retries and maintenance go on.
+So does a limit that is reached. Both hold at once for every lease that begins from then on; what is
+leased stays so.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wherry.commands.base import Answer, Command, Statement
+from wherry.domain.limits import QueueLimits
 from wherry.domain.task import QueueDepth
 
 
 @dataclass(frozen=True, slots=True)
 class ListReadyQueues(Command[list[str]]):
-    """Name the queues that have ready tasks and are not paused."""
+    """Name the queues that have ready tasks, are not paused, and have room within their limits."""
 
     def answer(self) -> Answer[list[str]]:
         rows = yield Statement("queues/list_ready_queues", {})
@@ -22,7 +25,7 @@ class ListReadyQueues(Command[list[str]]):
 
 @dataclass(frozen=True, slots=True)
 class ListReadyOf(Command[list[str]]):
-    """Name those of `queues` that have ready tasks, of whatever type, and are not paused."""
+    """Name those of `queues` that ListReadyQueues would name: ready are tasks of whatever type."""
 
     queues: tuple[str, ...]
 
@@ -37,7 +40,7 @@ class ListQueues(Command[list[QueueDepth]]):
 
     def answer(self) -> Answer[list[QueueDepth]]:
         rows = yield Statement("queues/list_queues", {})
-        return [QueueDepth(*row) for row in rows]
+        return [replace(QueueDepth(*row[:9]), limits=QueueLimits.of_row(row[9:])) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +75,47 @@ class ResumeQueue(Command[bool]):
     def answer(self) -> Answer[bool]:
         [[resumed, _woken]] = yield Statement("queues/resume_queue", {"queue": self.queue})
         return bool(resumed)
+
+
+@dataclass(frozen=True, slots=True)
+class SetQueueLimits(Command[bool]):
+    """Let a queue have these limits and no others, or None; False if they were the same before.
+
+    The queue need not hold a task. What was leased before, or by a lease that is under way, is
+    counted against them, and never taken away. `reason` is for the audit only.
+    """
+
+    queue: str
+    limits: QueueLimits | None
+    reason: str | None = None
+
+    def answer(self) -> Answer[bool]:
+        if self.limits is None:
+            [[changed, _woken]] = yield Statement("queues/lift_limits", {"queue": self.queue})
+        else:
+            [[changed, _woken]] = yield Statement(
+                "queues/set_limits",
+                {
+                    "queue": self.queue,
+                    "max_running": self.limits.max_running,
+                    "rate": self.limits.rate,
+                    "per_seconds": self.limits.per_seconds,
+                    "burst": self.limits.burst,
+                },
+            )
+        return bool(changed)
+
+
+@dataclass(frozen=True, slots=True)
+class ListStarts(Command[dict[str, float | None]]):
+    """Tell of those of `queues` (None: all) whose rate is limited when the next task may start.
+
+    In seconds from now, negative if that has passed; None if none is ready, or the queue is paused.
+    """
+
+    queues: tuple[str, ...] | None
+
+    def answer(self) -> Answer[dict[str, float | None]]:
+        queues = None if self.queues is None else list(self.queues)
+        rows = yield Statement("queues/list_starts", {"queues": queues})
+        return dict(rows)

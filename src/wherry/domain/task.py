@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from wherry.domain.durations import Duration
+from wherry.domain.limits import QueueLimits
 from wherry.domain.state import State
 from wherry.domain.stored import decode, decode_result
 from wherry.errors import ConfigError
@@ -175,7 +176,8 @@ class Page:
 class QueueDepth:
     """How many live tasks a queue holds, by what they wait for, and the oldest due one's age.
 
-    While it is paused, nothing is leased from it: since when, by whom and why. Else None.
+    While it is paused, nothing is leased from it: since when, by whom and why. Else None. So are
+    its limits, if it has none; `leased` is what counts against them.
     """
 
     queue: str
@@ -187,6 +189,7 @@ class QueueDepth:
     paused_at: datetime | None = None
     paused_by: str | None = None
     pause_reason: str | None = None
+    limits: QueueLimits | None = None
 
 
 class Canceled(StrEnum):

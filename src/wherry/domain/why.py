@@ -7,16 +7,15 @@ stays, `text` and `advice` are for people and may be worded anew.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from shlex import quote
-from typing import Any
 
 from wherry.domain.durations import span
 from wherry.domain.state import FINAL, State
+from wherry.domain.why_facts import Facts, Room
 
 # No more of the tasks ahead are counted.
 MOST_AHEAD = 1000
@@ -37,6 +36,8 @@ class Code(StrEnum):
     CANCEL_REQUESTED = "cancel_requested"
     LEASE_EXPIRED = "lease_expired"
     QUEUE_PAUSED = "queue_paused"
+    LIMIT_REACHED = "limit_reached"
+    RATE_REACHED = "rate_reached"
     DELAYED = "delayed"
     WAITS_FOR_RETRY = "waits_for_retry"
     SNOOZED = "snoozed"
@@ -88,82 +89,6 @@ class Why:
             " committed, or was rolled back"
         )
         return cls(id, None, (Reason(Code.NOT_FOUND, text, advice),))
-
-
-@dataclass(frozen=True, slots=True)
-class LastAttempt:
-    """The newest attempt that did not succeed."""
-
-    attempt: int
-    outcome: str
-    error: str | None
-    worker: str | None
-    retry_at: datetime | None
-
-    @classmethod
-    def of_text(cls, text: str) -> LastAttempt:
-        """Return the attempt of a JSON object."""
-        fields = json.loads(text)
-        retry_at = fields.pop("retry_at")
-        return cls(
-            **fields, retry_at=None if retry_at is None else datetime.fromisoformat(retry_at)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Crew:
-    """How many workers are alive, serve the queue, fit (know the type, too), and of those drain."""
-
-    alive: int
-    serve: int
-    fit: int
-    drain: int
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of a task, its queue and its workers; the fields are those of a row, in order.
-
-    `state` is that of the table: a queued task is ready, delayed or parked. `holder` has its lease,
-    or ended it.
-    """
-
-    id: int
-    queue: str
-    type: str
-    state: str
-    priority: int
-    attempts: int
-    max_attempts: int
-    snoozes: int
-    run_after: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    discard_at: datetime | None
-    cancel_requested_at: datetime | None
-    reason: str | None
-    error: str | None
-    holder: str | None
-    lease_expires_at: datetime | None
-    now: datetime
-    paused_at: datetime | None
-    paused_by: str | None
-    pause_reason: str | None
-    last: LastAttempt | None
-    crew: Crew
-    ahead: int
-
-    @classmethod
-    def of_row(cls, row: Sequence[Any]) -> Facts:
-        """Return the facts of a row."""
-        columns: list[Any] = [*row]
-        columns[-3] = None if row[-3] is None else LastAttempt.of_text(row[-3])
-        columns[-2] = Crew(**json.loads(row[-2]))
-        return cls(*columns)
-
-    def after(self, instant: datetime) -> float:
-        """Return how many seconds ago *instant* was; negative while it is to come."""
-        return (self.now - instant).total_seconds()
 
 
 def why(facts: Facts) -> Why:
@@ -259,9 +184,7 @@ def _queued(facts: Facts) -> Iterator[Reason]:
         text = (
             f"the queue {facts.queue} was paused{by} {span(facts.after(facts.paused_at))} ago{said}"
         )
-        # A name may be an option to the command, or a command of its own to the shell.
-        dashes = "-- " if facts.queue.startswith("-") else ""
-        advice = f"to go on: wherry queues resume {dashes}{quote(facts.queue)}"
+        advice = f"to go on: wherry queues resume {_named(facts.queue)}"
         yield Reason(Code.QUEUE_PAUSED, text, advice, facts.paused_at)
     crew = list(_crew(facts))
     yield from crew
@@ -269,7 +192,9 @@ def _queued(facts: Facts) -> Iterator[Reason]:
         text = "it is set aside, since no live worker knew its type; one does by now"
         yield Reason(Code.PARKED, text, f"it is ready again within seconds. {_NOBODY}")
     if facts.state == "ready":
-        yield from _ready(facts, free=facts.paused_at is None and not crew)
+        full = list(_full(facts, facts.room)) if facts.room else []
+        yield from full
+        yield from _ready(facts, free=facts.paused_at is None and not crew and not full)
     if facts.discard_at is not None:
         text = (
             f"it is canceled if it has not started in {span(-facts.after(facts.discard_at))}:"
@@ -348,6 +273,30 @@ def _ready(facts: Facts, *, free: bool) -> Iterator[Reason]:
             " it, others pass it while all are busy"
         )
         yield Reason(Code.LAST_ATTEMPT, text)
+
+
+def _full(facts: Facts, room: Room) -> Iterator[Reason]:
+    most, limits = room.limits.max_running, room.limits
+    if most is not None and (room.running or 0) >= most:
+        held = f", held by {', '.join(room.holders)}" if room.holders else ""
+        text = f"the queue {facts.queue} has {most:,} of {most:,} tasks running that it may{held}"
+        advice = (
+            "it is free for the next when one of them ends; for more at once:"
+            f" wherry queues limits {_named(facts.queue)} --max-running N"
+        )
+        yield Reason(Code.LIMIT_REACHED, text, advice)
+    if room.starts_in is not None and room.starts_in > 0:
+        text = (
+            f"the queue {facts.queue} has started what its rate allows ({limits.rate:,} in"
+            f" {limits.per_seconds:g} s); the next may start in {span(room.starts_in)}"
+        )
+        advice = f"for more: wherry queues limits {_named(facts.queue)} --rate N/PERIOD"
+        yield Reason(Code.RATE_REACHED, text, advice, facts.now + timedelta(seconds=room.starts_in))
+
+
+def _named(queue: str) -> str:
+    # A name may be an option to the command, or a command of its own to the shell.
+    return f"{'-- ' if queue.startswith('-') else ''}{quote(queue)}"
 
 
 def _workers(n: int) -> str:

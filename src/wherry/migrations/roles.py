@@ -19,15 +19,16 @@ WORKER = """\
 grant select on wherry.migration, wherry.settings, wherry.tasks to {role};
 grant select, insert, update, delete
    on wherry.live, wherry.finished, wherry.payload, wherry.attempt, wherry.lease, wherry.key,
-      wherry.worker, wherry.waiting, wherry.paused, wherry.front, wherry.flow, wherry.pair,
-      wherry.tally, wherry.chore, wherry.schedule, wherry.tick, wherry.declaration
+      wherry.worker, wherry.waiting, wherry.paused, wherry.limited, wherry.front, wherry.flow,
+      wherry.pair, wherry.tally, wherry.chore, wherry.schedule, wherry.tick, wherry.declaration
    to {role};
 grant insert on wherry.audit to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
 grant execute
    on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.settle_resent,
       wherry.put_apart, wherry.catch_up_ids, wherry.make_days, wherry.drop_past_days,
-      wherry.prune_audit, wherry.recount, wherry.payload_bytes
+      wherry.prune_audit, wherry.recount, wherry.payload_bytes, wherry.credit,
+      wherry.running_in, wherry.is_full, wherry.room_in, wherry.note_starts
    to {role};
 """
 
@@ -64,15 +65,15 @@ READER = """\
 grant select
    on wherry.migration, wherry.settings, wherry.tasks, wherry.live, wherry.finished,
       wherry.payload, wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting,
-      wherry.paused, wherry.front, wherry.flow, wherry.pair, wherry.tally, wherry.chore,
-      wherry.schedule, wherry.tick, wherry.declaration, wherry.audit
+      wherry.paused, wherry.limited, wherry.front, wherry.flow, wherry.pair, wherry.tally,
+      wherry.chore, wherry.schedule, wherry.tick, wherry.declaration, wherry.audit
    to {role};
 grant select on sequence wherry.task_id to {role};
 grant select (id, name, rights, queues, created_at, created_by, expires_at, revoked_at,
               last_used_at)
    on wherry.token
    to {role};
-grant execute on function wherry.now() to {role};
+grant execute on function wherry.now(), wherry.credit, wherry.running_in, wherry.is_full to {role};
 """
 
 

@@ -35,6 +35,7 @@ from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble, one_line, without_rows
 from wherry.transport.patience import SOON_SECONDS, Patience
 from wherry.worker.cursors import Cursors
+from wherry.worker.starts import Starts
 
 log = logger("wherry.server")
 
@@ -78,6 +79,8 @@ class Desk:
         self._trouble: Exception | None = None
         self._trouble_until = 0.0
         self._cursors = Cursors(leasing, queues=None)
+        self._starts = Starts(leasing, queues=None)
+        self._start_timers: dict[str, asyncio.TimerHandle] = {}
         self._returns = Returns(keeping)
         self._roster = Roster(keeping, changed=self._directive_changed, deaf_seconds=deaf_seconds)
         self._marks = Marks(
@@ -220,6 +223,7 @@ class Desk:
             self._found([queue])
             return
         self._quiet.clear()
+        self._starts.doubt()
         self._marks.rely_on_none()
         self._feed(self._waiters)
 
@@ -252,7 +256,9 @@ class Desk:
             if not hungry:
                 continue
             try:
+                began = monotonic()
                 await self._round(hungry)
+                await self._wait_for_starts(began)
             except Exception as error:  # noqa: BLE001 - the border of a service's tick
                 await self._bear(error, hungry)
             else:
@@ -289,6 +295,17 @@ class Desk:
                     self._keep_quiet(waiter.poll.sought)
                 if not self._marks.knows(waiter.poll.marks):
                     self._marks.wake()
+
+    async def _wait_for_starts(self, look_at: float) -> None:
+        """Look again at queues whose rate is limited when it lets their next task start."""
+        loop = asyncio.get_running_loop()
+        for queue, seconds in (await self._starts.after(look_at)).items():
+            if queue not in self._start_timers:
+                self._start_timers[queue] = loop.call_later(seconds, self._may_start, queue)
+
+    def _may_start(self, queue: str) -> None:
+        del self._start_timers[queue]
+        self._found([queue])
 
     def _keep_quiet(self, sought: Sought) -> None:
         if len(self._quiet) >= _MOST_QUIET:

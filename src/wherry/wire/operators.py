@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from wherry.domain.limits import QueueLimits
 from wherry.domain.task import QueueDepth
 from wherry.domain.worker import WorkerSeen
 from wherry.wire.v1 import operators_pb2 as pb
@@ -33,7 +36,29 @@ def write_queue(depth: QueueDepth) -> pb.Queue:
             reason=depth.pause_reason or "",
         )
         message.pause.CopyFrom(pause)
+    if depth.limits is not None:
+        message.limits.CopyFrom(write_limits(depth.limits))
     return message
+
+
+def write_limits(limits: QueueLimits) -> pb.QueueLimits:
+    """Return the limits of a queue."""
+    return pb.QueueLimits(
+        max_running=limits.max_running,
+        rate=limits.rate,
+        per=None if limits.per_seconds is None else write_duration(limits.per_seconds),
+        burst=limits.burst,
+    )
+
+
+def read_limits(message: pb.QueueLimits) -> dict[str, Any]:
+    """Return the limits of a queue as `QueueLimits.of` takes them."""
+    return {
+        "max_running": message.max_running if message.HasField("max_running") else None,
+        "rate": message.rate if message.HasField("rate") else None,
+        "per": read_duration(message.per, option="per") if message.HasField("per") else None,
+        "burst": message.burst if message.HasField("burst") else None,
+    }
 
 
 def read_queue(message: pb.Queue) -> QueueDepth:
@@ -53,6 +78,7 @@ def read_queue(message: pb.Queue) -> QueueDepth:
         paused_at=read_instant(message.pause.paused_at, option="paused_at") if paused else None,
         paused_by=message.pause.actor or None,
         pause_reason=message.pause.reason or None,
+        limits=QueueLimits.of(**read_limits(message.limits)),
     )
 
 

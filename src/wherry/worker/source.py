@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from math import inf
 from time import monotonic
 from typing import Protocol, TypeAlias
 
@@ -19,6 +20,7 @@ from wherry.domain.lease import Lease
 from wherry.transport.base import Transport
 from wherry.worker.cursors import Cursors
 from wherry.worker.intake import Wanted
+from wherry.worker.starts import Starts
 from wherry.worker.wakeups import Wakeups
 
 # Takes leases as they come, and says whether more are wanted.
@@ -86,6 +88,8 @@ class LocalSource:
         self._types = types
         self._lease_seconds = lease_seconds
         self._cursors = Cursors(transport, queues=queues)
+        self._starts = Starts(transport, queues=queues)
+        self._looked_at = 0.0
 
     async def take(self, want: Wanted, keep: Keep, *, may_wait: bool) -> int:
         """Lease from one queue after the other until there are enough; never waits for any."""
@@ -97,6 +101,7 @@ class LocalSource:
 
     async def _take(self, want: Wanted, keep: Keep) -> int:
         taken: list[Lease] = []
+        self._looked_at = monotonic()
         for queue in await self._worth_a_look():
             cursor = await self._cursors.of(queue, self._types)
             while True:
@@ -145,19 +150,31 @@ class LocalSource:
 
     async def pause(self) -> None:
         """Return when it is worth leasing again."""
-        await self._wakeups.pause()
+        starts = await self._starts.after(self._looked_at)
+        await self._wakeups.pause(at_most=min(starts.values(), default=inf))
 
     async def is_empty(self, keep: Keep) -> bool:
-        """Whether nothing is due, not even of what was delayed."""
+        """Whether nothing is due, not even of what was delayed, or waits for its queue's rate."""
         promoted = await self._transport.call(PromoteTasks())
         # From the beginning: here nothing may be passed over.
         self._cursors.forget()
         self._was_empty = False
-        return not promoted.promoted and not await self.take(Wanted(1, 1), keep, may_wait=False)
+        if promoted.promoted or await self.take(Wanted(1, 1), keep, may_wait=False):
+            return False
+        starts = await self._starts.after(self._looked_at)
+        if starts:
+            await self._wakeups.pause(at_most=min(starts.values()))
+        return not starts
 
     def wake(self) -> None:
         """End the present or the next pause."""
         self._wakeups.wake()
+
+    def heard(self, queue: str) -> None:
+        """A notification has come; of the empty name: any may have been lost, or limits changed."""
+        if not queue:
+            self._starts.doubt()
+        self._wakeups.heard(queue)
 
     def is_final(self, error: Exception) -> bool:
         """No: a database that refuses is waited for."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from math import inf
 from time import monotonic
 
 from wherry.commands.workers import (
@@ -81,16 +82,16 @@ class Wakeups:
         """A look has found these."""
         self._arrivals.looked(monotonic(), leases)
 
-    async def pause(self) -> None:
-        """Return when it is worth leasing again. Raises Unavailable."""
+    async def pause(self, *, at_most: float = inf) -> None:
+        """Return when it is worth leasing again, in *at_most* seconds. Raises Unavailable."""
         if not self._is_listening():
             await self._leave()
-            await self._sleep(self._poll_seconds)
+            await self._sleep(self._poll_seconds, at_most)
             return
         now = monotonic()
         if not self._arrivals.should_be_notified(now):
             await self._leave()
-            await self._sleep(self._arrivals.pause)
+            await self._sleep(self._arrivals.pause, at_most)
             return
         if now >= self._known_until:
             await self._ask(now)
@@ -101,13 +102,13 @@ class Wakeups:
             )
             self._asked_until = self._known_until = now + _KNOWN_FOR_SECONDS
         if self._settling is None:
-            await self._sleep(self._poll_seconds_listening)
+            await self._sleep(self._poll_seconds_listening, at_most)
             return
         ended = await self._transport.call(TransactionsEnded(self._settling.horizon))
         if self._settling.is_over(ended=ended):
             self._settling = None
             return
-        await self._sleep(self._settling.next_pause())
+        await self._sleep(self._settling.next_pause(), at_most)
 
     async def busy(self) -> None:
         """There is work enough: no wake-ups are wanted. Raises Unavailable."""
@@ -131,10 +132,11 @@ class Wakeups:
         self._asked_until = 0.0
         self._arrivals.asks_no_more(monotonic())
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _sleep(self, seconds: float, at_most: float) -> None:
+        # Jittered, so that many idle workers do not look in step.
+        seconds = min(seconds * random.uniform(0.8, 1.0), at_most)
         try:
-            # Jittered, so that many idle workers do not look in step.
-            async with asyncio.timeout(seconds * random.uniform(0.8, 1.0)):
+            async with asyncio.timeout(seconds):
                 await self._event.wait()
         except TimeoutError:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wherry.server.caller import Caller
 from wherry.server.grpc.base import Verbs
-from wherry.wire.operators import write_queue, write_worker
+from wherry.wire.operators import read_limits, write_queue, write_worker
 from wherry.wire.v1 import operators_pb2 as pb
 from wherry.wire.values import DIRECTIVES, write_duration
 
@@ -36,6 +36,18 @@ class OperatorVerbs(Verbs):
             caller, queue=request.queue, reason=request.reason or None
         )
         return pb.ResumeQueueResponse(changed=changed)
+
+    async def set_queue_limits(
+        self, caller: Caller, request: pb.SetQueueLimitsRequest
+    ) -> pb.SetQueueLimitsResponse:
+        """Let only so many tasks of a queue run, or start in a time."""
+        changed = await self.service.set_queue_limits(
+            caller,
+            queue=request.queue,
+            reason=request.reason or None,
+            **read_limits(request.limits),
+        )
+        return pb.SetQueueLimitsResponse(changed=changed)
 
     async def list_workers(
         self, caller: Caller, request: pb.ListWorkersRequest

@@ -19,6 +19,7 @@ from wherry.app.asked_filter import FINGERPRINT, HELD
 from wherry.config import ServerSettings
 from wherry.domain.durations import LONGEST_SECONDS
 from wherry.domain.failure import MESSAGE_LIMIT_BYTES
+from wherry.domain.limits import MOST_PER_SECONDS
 from wherry.domain.options import (
     HEADERS_LIMIT_BYTES,
     HIGHEST_ID,
@@ -191,6 +192,15 @@ PageSize: TypeAlias = Annotated[
     int, Meta(ge=1, le=BATCH_LIMIT, description="How many tasks a page has at most.")
 ]
 
+Period: TypeAlias = Annotated[
+    str,
+    _length(
+        "The time that a rate is for; a second if it is not given.",
+        example="60s",
+        most=int(MOST_PER_SECONDS),
+        zero_allowed=False,
+    ),
+]
 Length: TypeAlias = Annotated[str, _length("A length of time.", most=_A_CENTURY)]
 PositiveLength: TypeAlias = Annotated[
     str, _length("A length of time, more than 0.", most=_A_CENTURY, zero_allowed=False)

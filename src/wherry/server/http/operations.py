@@ -314,6 +314,15 @@ OPERATIONS: Final = (
         "Let a paused queue's tasks be leased again.",
     ),
     Operation(
+        "SetQueueLimits",
+        "POST",
+        "/queues:limit",
+        operators.SetQueueLimitsRequest,
+        operators.SetQueueLimitsResponse,
+        operator_calls.set_queue_limits,
+        "Let only so many tasks of a queue be leased at once, or start in a time.",
+    ),
+    Operation(
         "ListWorkers",
         "GET",
         "/workers",

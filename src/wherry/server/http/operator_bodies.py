@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
 
+from wherry.domain.limits import MOST
 from wherry.domain.worker import Directive
 from wherry.server.http.bodies import Answer, Request
-from wherry.server.http.fields import BATCH_LIMIT, Instance, Instant, Reason, Seconds
+from wherry.server.http.fields import BATCH_LIMIT, Instance, Instant, Period, Reason, Seconds
 from wherry.server.http.fields import Queue as QueueName
 from wherry.server.http.fields import Worker as WorkerName
+
+_MAX_RUNNING: Final = "No more of its tasks are leased at once, over all workers."
+_RATE: Final = "No more of them start in the time that per says."
+Count: TypeAlias = Annotated[int, Meta(ge=1, le=MOST)]
 
 
 class NoQuery(Request):
@@ -25,6 +30,15 @@ class Pause(Answer):
     reason: str | UnsetType = UNSET
 
 
+class QueueLimits(Answer):
+    """How much of a queue may run."""
+
+    max_running: Annotated[int, Meta(description=_MAX_RUNNING)] | UnsetType = UNSET
+    rate: Annotated[int, Meta(description=_RATE)] | UnsetType = UNSET
+    per: Seconds | UnsetType = UNSET
+    burst: Annotated[int, Meta(description="So many start in one go.")] | UnsetType = UNSET
+
+
 class Queue(Answer):
     """How many live tasks a queue holds, by what they wait for."""
 
@@ -37,6 +51,7 @@ class Queue(Answer):
         Annotated[Seconds, Meta(description="The age of the oldest task that is due.")] | UnsetType
     ) = UNSET
     pause: Annotated[Pause, Meta(description="While it is paused.")] | UnsetType = UNSET
+    limits: Annotated[QueueLimits, Meta(description="If it has any.")] | UnsetType = UNSET
 
 
 class ListQueuesResponse(Answer):
@@ -69,6 +84,35 @@ class ResumeQueueResponse(Answer):
     """It is not paused."""
 
     changed: Annotated[bool, Meta(description="False if it was not paused.")]
+
+
+class AskedLimits(Request):
+    """How much of a queue may run; what is not given is not limited."""
+
+    max_running: Annotated[Count, Meta(description=_MAX_RUNNING)] | None = None
+    rate: Annotated[Count, Meta(description=_RATE)] | None = None
+    per: Period | None = None
+    burst: (
+        Annotated[
+            Count,
+            Meta(description="So many start in one go; if not given what comes in a second."),
+        ]
+        | None
+    ) = None
+
+
+class SetQueueLimitsRequest(Request):
+    """The limits of a queue: these and no others, none at all if they are not given."""
+
+    queue: QueueName
+    limits: AskedLimits | None = None
+    reason: Reason | None = None
+
+
+class SetQueueLimitsResponse(Answer):
+    """They hold."""
+
+    changed: Annotated[bool, Meta(description="False if they were the same before.")]
 
 
 class Worker(Answer):

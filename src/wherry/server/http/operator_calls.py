@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
+from wherry.domain.limits import QueueLimits
 from wherry.domain.task import QueueDepth
 from wherry.domain.worker import WorkerSeen
 from wherry.server.http import operator_bodies as bodies
 from wherry.server.http.call import Call, Reply
-from wherry.server.http.fields import given, write_instant, write_seconds
+from wherry.server.http.fields import given, read_seconds, write_instant, write_seconds
 
 
 async def list_queues(call: Call, _query: object) -> Reply:
@@ -26,7 +27,21 @@ def _queue(depth: QueueDepth) -> bodies.Queue:
         leased=depth.leased,
         oldest_due=write_seconds(depth.oldest_due_seconds),
         pause=_pause(depth),
+        limits=UNSET if depth.limits is None else _limits(depth.limits),
     )
+
+
+def _limits(limits: QueueLimits) -> bodies.QueueLimits:
+    return bodies.QueueLimits(
+        max_running=_some(limits.max_running),
+        rate=_some(limits.rate),
+        per=write_seconds(limits.per_seconds),
+        burst=_some(limits.burst),
+    )
+
+
+def _some(number: int | None) -> int | UnsetType:
+    return UNSET if number is None else number
 
 
 def _pause(depth: QueueDepth) -> bodies.Pause | UnsetType:
@@ -53,6 +68,21 @@ async def resume_queue(call: Call, body: bodies.ResumeQueueRequest) -> Reply:
         call.caller, queue=body.queue, reason=body.reason or None
     )
     return Reply(bodies.ResumeQueueResponse(changed=changed))
+
+
+async def set_queue_limits(call: Call, body: bodies.SetQueueLimitsRequest) -> Reply:
+    """Set the limits of a queue."""
+    asked = body.limits or bodies.AskedLimits()
+    changed = await call.service.set_queue_limits(
+        call.caller,
+        queue=body.queue,
+        max_running=asked.max_running,
+        rate=asked.rate,
+        per=read_seconds(asked.per, option="per"),
+        burst=asked.burst,
+        reason=body.reason or None,
+    )
+    return Reply(bodies.SetQueueLimitsResponse(changed=changed))
 
 
 async def list_workers(call: Call, _query: object) -> Reply:

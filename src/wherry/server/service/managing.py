@@ -10,11 +10,12 @@ from typing import Any, Final, TypeVar
 from wherry.app.asked import asked_ids, asked_reason, asked_spread
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
-from wherry.commands.queues import PauseQueue, ResumeQueue
+from wherry.commands.queues import PauseQueue, ResumeQueue, SetQueueLimits
 from wherry.commands.tasks import CancelTasks, PurgeTasks, QueuesOf, RequeueTasks
 from wherry.commands.workers import DirectWorkers
 from wherry.domain.durations import Duration
 from wherry.domain.filter import NARROWING
+from wherry.domain.limits import QueueLimits
 from wherry.domain.options import check_flag, check_id, check_integer, check_name
 from wherry.domain.state import FINAL, State
 from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer, Requeued
@@ -148,6 +149,23 @@ class Managing(Base):
         """Let a paused queue's tasks be leased again; False if it was not paused."""
         caller.require(Right.ADMIN, check_name(queue, option="queue"))
         return await self._audited(caller, ResumeQueue(queue), reason=asked_reason(reason))
+
+    async def set_queue_limits(
+        self,
+        caller: Caller,
+        *,
+        queue: str,
+        max_running: int | None = None,
+        rate: int | None = None,
+        per: Duration | None = None,
+        burst: int | None = None,
+        reason: str | None = None,
+    ) -> bool:
+        """Let a queue have these limits and no others; False if they were the same before."""
+        caller.require(Right.ADMIN, check_name(queue, option="queue"))
+        limits = QueueLimits.of(max_running=max_running, rate=rate, per=per, burst=burst)
+        command = SetQueueLimits(queue, limits)
+        return await self._audited(caller, command, reason=asked_reason(reason))
 
     async def direct_workers(
         self,

@@ -4,7 +4,7 @@
 --          no other type as we do
 -- returns: id (as text); nothing if the lease is gone
 -- locks:   the task, until the caller's transaction ends; nothing that another task needs
--- index:   live_pkey, lease_pkey
+-- index:   live_pkey, lease_pkey, limited_pkey
 with gone as (
     delete from wherry.live
      where live.id = :id::text::bigint
@@ -20,5 +20,15 @@ with gone as (
               null::text as reason, :result::text::json as result, live.last_error
 ),
 -- part: kept,
--- part: counted
-select gone.id::text as id from gone
+-- part: counted,
+mine as (
+    select gone.queue from gone
+),
+-- part: freed,
+arrived as (
+    select freed.queue from freed
+),
+-- part: woken
+select gone.id::text as id
+  from gone
+ where (select count(*) from woken) is not null

@@ -4,7 +4,7 @@
 --          closed uuid[] (leases whose holder has nothing left to report)
 -- returns: ord (of those now succeeded, from 1; settled_tasks.sql tells of the others)
 -- locks:   the tasks, skip locked: one that an open transaction is completing is settled next time
--- index:   live_pkey, lease_pkey
+-- index:   live_pkey, lease_pkey, limited_pkey
 with asked as materialized (
     select n.id, o.queue, n.token, o.lease_id, nullif(n.result, 'null')::json as result, o.before + n.ord as ord
       from json_to_recordset(:outcomes::json) as o (
@@ -33,5 +33,12 @@ gone as (
 ),
 -- part: kept,
 -- part: counted,
--- part: closed
-select gone.ord from gone
+-- part: closed,
+-- part: freed,
+arrived as (
+    select freed.queue from freed
+),
+-- part: woken
+select gone.ord
+  from gone
+ where (select count(*) from woken) is not null

@@ -5,7 +5,7 @@
 -- returns: ord (position in the array, from 1), state (queued, failed, dead, canceled), woken (how many
 --          notifications)
 -- locks:   the tasks, skip locked
--- index:   live_pkey, lease_pkey, attempt_pkey
+-- index:   live_pkey, lease_pkey, attempt_pkey, limited_pkey
 with asked as materialized (
     select o.id, o.queue, o.token, o.lease_id, o.verdict, o.retry_seconds, o.error_type, o.message, o.traceback,
            o.reason, o.ord
@@ -67,12 +67,16 @@ back as (
 -- part: kept,
 -- part: counted,
 -- part: closed,
+-- part: freed,
 arrived as (
-    select distinct back.queue
+    select back.queue
       from back
      where back.run_after < wherry.now() + interval '5 seconds'
+     union
+    select freed.queue
+      from freed
 ),
 -- part: woken
 select back.ord, 'queued' as state, (select count(*) from woken) as woken from back
  union all
-select gone.ord, gone.next_state, 0 from gone
+select gone.ord, gone.next_state, (select count(*) from woken) from gone

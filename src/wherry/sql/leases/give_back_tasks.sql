@@ -5,7 +5,7 @@
 --          case), max_snoozes integer, max_releases integer, closed uuid[]
 -- returns: ord (position in the array, from 1), state (queued, dead, canceled), woken (how many notifications)
 -- locks:   the tasks, skip locked; the lease rows that nobody must extend meanwhile, skip locked
--- index:   live_pkey, lease_pkey
+-- index:   live_pkey, lease_pkey, limited_pkey
 with told as materialized (
     select o.id, o.queue, o.token, o.lease_id, o.verdict, o.delay_seconds, o.lease_seconds, o.ord
       from rows from (
@@ -83,12 +83,16 @@ back as (
 -- part: kept,
 -- part: counted,
 -- part: closed,
+-- part: freed,
 arrived as (
-    select distinct back.queue
+    select back.queue
       from back
      where back.run_after < wherry.now() + interval '5 seconds'
+     union
+    select freed.queue
+      from freed
 ),
 -- part: woken
 select back.ord, 'queued' as state, (select count(*) from woken) as woken from back
  union all
-select gone.ord, gone.next_state, 0 from gone
+select gone.ord, gone.next_state, (select count(*) from woken) from gone

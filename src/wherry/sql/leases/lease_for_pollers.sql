@@ -1,14 +1,14 @@
 -- Lease the next tasks of one queue to many workers that wait for it, in one statement: highest priority
 -- first, then the longest ready, dealt out in turns. Each worker gets a lease of its own. Of a paused queue
--- none.
+-- none, of a limited one no more than there is room for.
 -- takes:   queue text, types text[] (null: any), limit_tasks integer, limit_bytes bigint (no more are leased once
 --          their payloads have as many; for tasks on their last attempt it is counted anew), pollers json array of (lease_id, worker,
 --          lease_seconds, limit_tasks, limit_last: how many may be on their last attempt); the limits of all
 --          together are not many more than limit_tasks; highs smallint[], lows smallint[], starts bigint[] (the
 --          stretches to look through, in the order in which tasks are leased)
 -- returns: a Lease (all of them unordered: sort by priority descending, then position)
--- locks:   the leased rows, skip locked
--- index:   live_ready, live_pkey, paused_pkey
+-- locks:   the leased rows, skip locked; of a limited queue its row, for a moment if it must
+-- index:   live_ready, live_pkey, paused_pkey, limited_pkey
 with ready as materialized (
     select found.id, found.priority, found.position, found.is_last, found.size_bytes
       from unnest(:highs::smallint[], :lows::smallint[], :starts::bigint[]) as stretch (high, low, start)
@@ -30,7 +30,7 @@ with ready as materialized (
               -- part: leasable
      ) as found
      -- The stretches are looked at as they are needed, so none but what is taken is locked.
-     limit :limit_tasks::integer
+     -- part: roomy
 ),
 due as materialized (
     select r.id, r.is_last, r.nth
@@ -97,6 +97,9 @@ noted as (
            array_agg(dealt.id)
       from dealt
      group by dealt.lease_id, dealt.worker, dealt.lease_seconds
+    having (select wherry.note_starts(limited.queue, count(dealt.id)::integer)
+              from wherry.limited
+             where limited.queue = :queue::text) is not false
 )
 update wherry.live
    set state = 'leased',

@@ -5,8 +5,8 @@
 --          may be on their last attempt, in order), worker text, lease_seconds double precision, highs smallint[],
 --          lows smallint[], starts bigint[] (the stretches, in the order in which tasks are leased)
 -- returns: a Lease (all of them unordered: sort by priority descending, then position)
--- locks:   the leased rows, skip locked
--- index:   live_ready, live_pkey, paused_pkey
+-- locks:   the leased rows, skip locked; of a limited queue its row, for a moment if it must
+-- index:   live_ready, live_pkey, paused_pkey, limited_pkey
 with due as materialized (
     select found.id, found.is_last
       from unnest(:highs::smallint[], :lows::smallint[], :starts::bigint[]) as stretch (high, low, start)
@@ -21,7 +21,7 @@ with due as materialized (
               -- part: leasable
      ) as found
      -- The stretches are looked at as they are needed, so none but what is taken is locked.
-     limit :limit_tasks::integer
+     -- part: roomy
 ),
 fit as materialized (
     select due.id
@@ -34,6 +34,9 @@ held as materialized (
            array_agg(fit.id) as task_ids
       from fit
     having count(*) > 0
+       and (select wherry.note_starts(limited.queue, count(fit.id)::integer)
+              from wherry.limited
+             where limited.queue = :queue::text) is not false
 ),
 noted as (
     insert into wherry.lease (lease_id, expires_at, queue, worker, task_ids)

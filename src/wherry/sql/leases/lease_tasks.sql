@@ -1,17 +1,21 @@
 -- Lease the next tasks of one queue to a worker: highest priority first, then the longest ready. Of a paused
--- queue none.
+-- queue none, of a limited one no more than there is room for.
 -- takes:   queue text, types text[] (null: any), limit_tasks integer, limit_last integer (how many of them
 --          may be on their last attempt, in order), worker text, lease_seconds double precision
 -- returns: a Lease (all of them unordered: sort by priority descending, then position)
--- locks:   the leased rows, skip locked
--- index:   live_ready, live_pkey, paused_pkey
+-- locks:   the leased rows, skip locked; of a limited queue its row, for a moment if it must
+-- index:   live_ready, live_pkey, paused_pkey, limited_pkey
 with due as materialized (
-    select live.id,
-           live.attempts + 1 >= live.max_attempts as is_last
-      from wherry.live
-     where live.queue = :queue::text
-       and live.state = 'ready'
-       -- part: leasable
+    select found.id, found.is_last
+      from (
+           select live.id,
+                  live.attempts + 1 >= live.max_attempts as is_last
+             from wherry.live
+            where live.queue = :queue::text
+              and live.state = 'ready'
+              -- part: leasable
+     ) as found
+     -- part: roomy
 ),
 fit as materialized (
     select due.id
@@ -24,6 +28,9 @@ held as materialized (
            array_agg(fit.id) as task_ids
       from fit
     having count(*) > 0
+       and (select wherry.note_starts(limited.queue, count(fit.id)::integer)
+              from wherry.limited
+             where limited.queue = :queue::text) is not false
 ),
 noted as (
     insert into wherry.lease (lease_id, expires_at, queue, worker, task_ids)

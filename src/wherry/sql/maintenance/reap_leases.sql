@@ -4,7 +4,7 @@
 -- returns: id, state (queued, dead, canceled), leases (0); and one row more without a task, with how many
 --          lease rows are gone: rows of which no task was left must not look as if nothing were to do
 -- locks:   the expired lease rows and their tasks, skip locked
--- index:   lease_by_expiry, live_pkey, attempt_pkey, lease_pkey
+-- index:   lease_by_expiry, live_pkey, attempt_pkey, lease_pkey, limited_pkey
 with expired as materialized (
     select lease.lease_id, lease.part, lease.queue, lease.worker, lease.task_ids
       from wherry.lease
@@ -126,9 +126,14 @@ dropped as (
            offset 0
        )
     returning lease.lease_id
-)
+),
+-- part: freed,
+arrived as (
+    select freed.queue from freed
+),
+-- part: woken
 select back.id, 'queued' as state, 0 as leases from back
  union all
 select gone.id, gone.next_state, 0 from gone
  union all
-select null, null, count(*) from dropped
+select null, null, count(*) from dropped where (select count(*) from woken) is not null

@@ -1,7 +1,8 @@
--- Count the live tasks of each queue by what they wait for, tell the age of the oldest due one, and which
--- queues are paused; a paused one is listed also when it is empty.
+-- Count the live tasks of each queue by what they wait for, tell the age of the oldest due one, which queues are paused
+-- and which have limits; these are listed also when they are empty.
 -- takes:   nothing
--- returns: queue, ready, delayed, parked, leased, oldest_due_seconds, paused_at, paused_by, pause_reason
+-- returns: queue, ready, delayed, parked, leased, oldest_due_seconds, paused_at, paused_by, pause_reason,
+--          max_running, rate, per_seconds, burst (of its limits)
 -- locks:   none
 -- index:   none: reads live once, for people
 with depth as (
@@ -16,7 +17,7 @@ with depth as (
       from wherry.live
      group by live.queue
 )
-select coalesce(depth.queue, paused.queue) as queue,
+select coalesce(depth.queue, paused.queue, limited.queue) as queue,
        coalesce(depth.ready, 0) as ready,
        coalesce(depth.delayed, 0) as delayed,
        coalesce(depth.parked, 0) as parked,
@@ -24,8 +25,14 @@ select coalesce(depth.queue, paused.queue) as queue,
        depth.oldest_due_seconds,
        paused.paused_at,
        paused.actor as paused_by,
-       paused.reason as pause_reason
+       paused.reason as pause_reason,
+       limited.max_running,
+       limited.rate,
+       limited.per_seconds,
+       limited.burst
   from depth
   full join wherry.paused
     on paused.queue = depth.queue
+  full join wherry.limited
+    on limited.queue = coalesce(depth.queue, paused.queue)
  order by queue

@@ -1,8 +1,8 @@
--- Tell which of these queues have ready tasks and are not paused. Each is looked at from its newest front on.
+-- Tell which of these queues have ready tasks, are not paused, and have room within their limits. Each is looked at from its newest front on.
 -- takes:   queues text[]
 -- returns: queue
 -- locks:   none
--- index:   live_ready, front_pkey, paused_pkey
+-- index:   live_ready, front_pkey, paused_pkey, limited_pkey
 select asked.queue
   from unnest(:queues::text[]) with ordinality as asked (queue, ord)
   -- part: newest_front
@@ -25,4 +25,7 @@ select asked.queue
        offset 0
        )
    and not exists (select from wherry.paused where paused.queue = asked.queue offset 0)
+   -- Where no queue has limits, none is asked for its own.
+   and (not exists (select from wherry.limited offset 0)
+        or not exists (select from wherry.limited where limited.queue = asked.queue and wherry.is_full(limited) offset 0))
  order by asked.ord

@@ -1,9 +1,9 @@
--- Name the queues that have ready tasks and are not paused. Those that have a front are looked at from there on; the
+-- Name the queues that have ready tasks, are not paused, and have room within their limits. Those that have a front are looked at from there on; the
 -- others by jumping from one to the next in the index, between every two of those that have one.
 -- takes:   nothing
 -- returns: queue
 -- locks:   none
--- index:   live_ready, front_pkey, paused_pkey
+-- index:   live_ready, front_pkey, paused_pkey, limited_pkey
 with recursive fronted as materialized (
     select distinct on (front.queue)
            front.queue, front.highs, front.lows, front.starts
@@ -66,3 +66,6 @@ ready as (
 select ready.queue
   from ready
  where not exists (select from wherry.paused where paused.queue = ready.queue offset 0)
+   -- Where no queue has limits, none is asked for its own.
+   and (not exists (select from wherry.limited offset 0)
+        or not exists (select from wherry.limited where limited.queue = ready.queue and wherry.is_full(limited) offset 0))

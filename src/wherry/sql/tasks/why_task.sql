@@ -2,12 +2,14 @@
 -- takes:   id bigint, most integer (no more of the tasks that stand ahead of it are counted)
 -- returns: id, queue, type, state (of live: ready, delayed, parked, leased; or a final one), priority, attempts,
 --          max_attempts, snoozes, run_after, started_at, finished_at, discard_at, cancel_requested_at, reason,
---          error, holder, lease_expires_at, now, paused_at, paused_by, pause_reason, attempt (text of a json object of the
+--          error, holder, lease_expires_at, now, paused_at, paused_by, pause_reason, limits (text of a json object,
+--          if a queued task's queue has limits: they, how many are running, who holds most of them, and in how many seconds the
+--          next may start), attempt (text of a json object of the
 --          newest attempt that did not succeed: attempt, outcome, error, worker, retry_at; null if there is none),
 --          workers (the same: how many are alive, serve the queue, fit (also know the type), and of those drain),
 --          ahead (how many ready tasks stand ahead of a ready one, most at most)
 -- locks:   none
--- index:   live_pkey, finished_pkey, lease_pkey, attempt_pkey, live_ready, front_pkey, paused_pkey
+-- index:   live_pkey, finished_pkey, lease_pkey, attempt_pkey, live_ready, front_pkey, paused_pkey, limited_pkey, lease_by_queue
 with asked as materialized (
     select live.id, live.queue, live.type, live.state, live.priority::integer as priority, live.position,
            live.attempts, live.max_attempts, live.snoozes, live.run_after, live.leased_at as started_at,
@@ -36,6 +38,26 @@ select asked.id, asked.queue, asked.type, asked.state, asked.priority, asked.att
        asked.snoozes, asked.run_after, asked.started_at, asked.finished_at, asked.discard_at,
        asked.cancel_requested_at, asked.reason, asked.error, asked.holder, asked.lease_expires_at,
        wherry.now() as now, paused.paused_at, paused.actor as paused_by, paused.reason as pause_reason,
+       (select json_build_object(
+                   'max_running', limited.max_running,
+                   'rate', limited.rate,
+                   'per_seconds', limited.per_seconds,
+                   'burst', limited.burst,
+                   'running', wherry.running_in(limited.queue, limited.max_running),
+                   'holders', array(
+                       select lease.worker
+                         from wherry.lease
+                        where lease.queue || '' = limited.queue
+                        group by lease.worker
+                        order by count(*) desc, lease.worker
+                        limit 3
+                   ),
+                   'starts_in', (1 - limited.credit) * limited.per_seconds / limited.rate
+                                - date_part('epoch', wherry.now() - limited.noted_at)
+               )
+          from wherry.limited
+         where limited.queue = asked.queue
+           and asked.state in ('ready', 'delayed', 'parked'))::text as limits,
        (select json_build_object(
                    'attempt', attempt.attempt,
                    'outcome', attempt.outcome,

@@ -76,6 +76,7 @@ class Queue(_message.Message):
     LEASED_FIELD_NUMBER: _builtins.int
     OLDEST_DUE_FIELD_NUMBER: _builtins.int
     PAUSE_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     ready: _builtins.int
@@ -94,6 +95,10 @@ class Queue(_message.Message):
     def pause(self) -> Global___Pause:
         """Given while the queue is paused."""
 
+    @_builtins.property
+    def limits(self) -> Global___QueueLimits:
+        """Given if the queue has any."""
+
     def __init__(
         self,
         *,
@@ -104,14 +109,62 @@ class Queue(_message.Message):
         leased: _builtins.int = ...,
         oldest_due: _duration_pb2.Duration | None = ...,
         pause: Global___Pause | None = ...,
+        limits: Global___QueueLimits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["oldest_due", b"oldest_due", "pause", b"pause"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "oldest_due", b"oldest_due", "pause", b"pause"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delayed", b"delayed", "leased", b"leased", "name", b"name", "oldest_due", b"oldest_due", "parked", b"parked", "pause", b"pause", "ready", b"ready"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delayed", b"delayed", "leased", b"leased", "limits", b"limits", "name", b"name", "oldest_due", b"oldest_due", "parked", b"parked", "pause", b"pause", "ready", b"ready"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Queue: _TypeAlias = Queue  # noqa: Y015
+
+@_typing.final
+class QueueLimits(_message.Message):
+    """How much of a queue may run. What is not given is not limited."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MAX_RUNNING_FIELD_NUMBER: _builtins.int
+    RATE_FIELD_NUMBER: _builtins.int
+    PER_FIELD_NUMBER: _builtins.int
+    BURST_FIELD_NUMBER: _builtins.int
+    max_running: _builtins.int
+    """No more of its tasks are leased at once, over all workers."""
+    rate: _builtins.int
+    """No more of them start in the time that per says."""
+    burst: _builtins.int
+    """So many start in one go; if it is not given what comes in a second, and one at least."""
+    @_builtins.property
+    def per(self) -> _duration_pb2.Duration:
+        """A second if it is not given."""
+
+    def __init__(
+        self,
+        *,
+        max_running: _builtins.int | None = ...,
+        rate: _builtins.int | None = ...,
+        per: _duration_pb2.Duration | None = ...,
+        burst: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_burst", b"_burst", "_max_running", b"_max_running", "_rate", b"_rate", "burst", b"burst", "max_running", b"max_running", "per", b"per", "rate", b"rate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_burst", b"_burst", "_max_running", b"_max_running", "_rate", b"_rate", "burst", b"burst", "max_running", b"max_running", "per", b"per", "rate", b"rate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__burst: _TypeAlias = _typing.Literal["burst"]  # noqa: Y015
+    _WhichOneofArgType__burst: _TypeAlias = _typing.Literal["_burst", b"_burst"]  # noqa: Y015
+    _WhichOneofReturnType__max_running: _TypeAlias = _typing.Literal["max_running"]  # noqa: Y015
+    _WhichOneofArgType__max_running: _TypeAlias = _typing.Literal["_max_running", b"_max_running"]  # noqa: Y015
+    _WhichOneofReturnType__rate: _TypeAlias = _typing.Literal["rate"]  # noqa: Y015
+    _WhichOneofArgType__rate: _TypeAlias = _typing.Literal["_rate", b"_rate"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__burst) -> _WhichOneofReturnType__burst | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_running) -> _WhichOneofReturnType__max_running | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rate) -> _WhichOneofReturnType__rate | None: ...
+
+Global___QueueLimits: _TypeAlias = QueueLimits  # noqa: Y015
 
 @_typing.final
 class Pause(_message.Message):
@@ -240,6 +293,60 @@ class ResumeQueueResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ResumeQueueResponse: _TypeAlias = ResumeQueueResponse  # noqa: Y015
+
+@_typing.final
+class SetQueueLimitsRequest(_message.Message):
+    """The limits of a queue."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Its name; it need not hold any task."""
+    reason: _builtins.str
+    """Kept in the audit."""
+    @_builtins.property
+    def limits(self) -> Global___QueueLimits:
+        """These and no others; none at all if it is not given."""
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        limits: Global___QueueLimits | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "queue", b"queue", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetQueueLimitsRequest: _TypeAlias = SetQueueLimitsRequest  # noqa: Y015
+
+@_typing.final
+class SetQueueLimitsResponse(_message.Message):
+    """They hold."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGED_FIELD_NUMBER: _builtins.int
+    changed: _builtins.bool
+    """False if they were the same before."""
+    def __init__(
+        self,
+        *,
+        changed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetQueueLimitsResponse: _TypeAlias = SetQueueLimitsResponse  # noqa: Y015
 
 @_typing.final
 class ListWorkersRequest(_message.Message):

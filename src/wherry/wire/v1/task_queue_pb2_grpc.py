@@ -163,6 +163,11 @@ class TaskQueueStub(object):
                 request_serializer=wherry_dot_v1_dot_operators__pb2.ResumeQueueRequest.SerializeToString,
                 response_deserializer=wherry_dot_v1_dot_operators__pb2.ResumeQueueResponse.FromString,
                 _registered_method=True)
+        self.SetQueueLimits = channel.unary_unary(
+                '/wherry.v1.TaskQueue/SetQueueLimits',
+                request_serializer=wherry_dot_v1_dot_operators__pb2.SetQueueLimitsRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_operators__pb2.SetQueueLimitsResponse.FromString,
+                _registered_method=True)
         self.ListWorkers = channel.unary_unary(
                 '/wherry.v1.TaskQueue/ListWorkers',
                 request_serializer=wherry_dot_v1_dot_operators__pb2.ListWorkersRequest.SerializeToString,
@@ -364,6 +369,13 @@ class TaskQueueServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetQueueLimits(self, request, context):
+        """Let only so many tasks of a queue be leased at once, or start in a time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListWorkers(self, request, context):
         """List the workers that were heard of lately.
         """
@@ -519,6 +531,11 @@ def add_TaskQueueServicer_to_server(servicer, server):
                     servicer.ResumeQueue,
                     request_deserializer=wherry_dot_v1_dot_operators__pb2.ResumeQueueRequest.FromString,
                     response_serializer=wherry_dot_v1_dot_operators__pb2.ResumeQueueResponse.SerializeToString,
+            ),
+            'SetQueueLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetQueueLimits,
+                    request_deserializer=wherry_dot_v1_dot_operators__pb2.SetQueueLimitsRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_operators__pb2.SetQueueLimitsResponse.SerializeToString,
             ),
             'ListWorkers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListWorkers,
@@ -1217,6 +1234,33 @@ class TaskQueue(object):
             '/wherry.v1.TaskQueue/ResumeQueue',
             wherry_dot_v1_dot_operators__pb2.ResumeQueueRequest.SerializeToString,
             wherry_dot_v1_dot_operators__pb2.ResumeQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetQueueLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/SetQueueLimits',
+            wherry_dot_v1_dot_operators__pb2.SetQueueLimitsRequest.SerializeToString,
+            wherry_dot_v1_dot_operators__pb2.SetQueueLimitsResponse.FromString,
             options,
             channel_credentials,
             insecure,

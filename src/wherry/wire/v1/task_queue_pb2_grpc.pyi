@@ -90,6 +90,8 @@ class TaskQueueStub:
     """Let no task of a queue be leased until it is resumed."""
     ResumeQueue: _grpc.UnaryUnaryMultiCallable[_operators_pb2.ResumeQueueRequest, _operators_pb2.ResumeQueueResponse]
     """Let a paused queue's tasks be leased again."""
+    SetQueueLimits: _grpc.UnaryUnaryMultiCallable[_operators_pb2.SetQueueLimitsRequest, _operators_pb2.SetQueueLimitsResponse]
+    """Let only so many tasks of a queue be leased at once, or start in a time."""
     ListWorkers: _grpc.UnaryUnaryMultiCallable[_operators_pb2.ListWorkersRequest, _operators_pb2.ListWorkersResponse]
     """List the workers that were heard of lately."""
     DirectWorkers: _grpc.UnaryUnaryMultiCallable[_operators_pb2.DirectWorkersRequest, _operators_pb2.DirectWorkersResponse]
@@ -154,6 +156,8 @@ class TaskQueueAsyncStub(TaskQueueStub):
     """Let no task of a queue be leased until it is resumed."""
     ResumeQueue: _aio.UnaryUnaryMultiCallable[_operators_pb2.ResumeQueueRequest, _operators_pb2.ResumeQueueResponse]  # type: ignore[assignment]
     """Let a paused queue's tasks be leased again."""
+    SetQueueLimits: _aio.UnaryUnaryMultiCallable[_operators_pb2.SetQueueLimitsRequest, _operators_pb2.SetQueueLimitsResponse]  # type: ignore[assignment]
+    """Let only so many tasks of a queue be leased at once, or start in a time."""
     ListWorkers: _aio.UnaryUnaryMultiCallable[_operators_pb2.ListWorkersRequest, _operators_pb2.ListWorkersResponse]  # type: ignore[assignment]
     """List the workers that were heard of lately."""
     DirectWorkers: _aio.UnaryUnaryMultiCallable[_operators_pb2.DirectWorkersRequest, _operators_pb2.DirectWorkersResponse]  # type: ignore[assignment]
@@ -365,6 +369,14 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operators_pb2.ResumeQueueResponse, _abc.Awaitable[_operators_pb2.ResumeQueueResponse]]:
         """Let a paused queue's tasks be leased again."""
+
+    @_abc_1.abstractmethod
+    def SetQueueLimits(
+        self,
+        request: _operators_pb2.SetQueueLimitsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operators_pb2.SetQueueLimitsResponse, _abc.Awaitable[_operators_pb2.SetQueueLimitsResponse]]:
+        """Let only so many tasks of a queue be leased at once, or start in a time."""
 
     @_abc_1.abstractmethod
     def ListWorkers(

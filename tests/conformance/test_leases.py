@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
 
 import wherry
 from tests.conformance.support import get, leased
@@ -115,3 +120,40 @@ async def test_a_stale_lease_changes_nothing(app: wherry.App) -> None:
 
     assert await app.acomplete(stale) in (Reported.LOST, Reported.ALREADY_DONE)
     assert await app.acomplete(lease) is Reported.DONE
+
+
+async def test_a_lease_of_a_server_is_settled_in_the_database_itself(
+    remote: wherry.App, database: wherry.App, connect: Callable[..., psycopg.Connection[Any]]
+) -> None:
+    """By a program that has both, with a transaction or without."""
+    for _ in range(5):
+        await remote.aenqueue("t")
+    leases = await remote.alease(worker="w", max_tasks=5)
+    first, second, third, fourth, fifth = leases
+
+    with connect(autocommit=False) as tx:
+        in_transaction = await asyncio.to_thread(database.complete, first, tx=tx)
+    alone = [
+        await database.acomplete(second),
+        await database.afail(third, "no", retry=False),
+        await database.asnooze(fourth, 60),
+        await database.arelease(fifth),
+    ]
+    again = await remote.acomplete(second)
+
+    assert in_transaction is Reported.DONE
+    assert alone == [Reported.DONE, Reported.FAILED, Reported.REQUEUED, Reported.REQUEUED]
+    assert again is Reported.ALREADY_DONE
+
+
+async def test_a_lease_that_names_none_is_refused_before_anything_is_sent(
+    database: wherry.App, connect: Callable[..., psycopg.Connection[Any]]
+) -> None:
+    await database.aenqueue("t")
+    [lease] = await database.alease(worker="w")
+    lease.lease_id = "something else"
+
+    with connect(autocommit=False) as tx, pytest.raises(wherry.InvalidOption, match="lease token"):
+        database.complete(lease, tx=tx)
+    with pytest.raises(wherry.InvalidOption, match="lease token"):
+        await database.acomplete(lease)

@@ -14,18 +14,17 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from wherry import embedded
 from wherry.app.ids import TaskIds
 from wherry.app.loop import refuse_in_loop, refuse_unfit_loop
+from wherry.app.own_leases import with_own_leases
 from wherry.app.tracing import Tracing, found
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
-from wherry.commands.leases import CompleteInTransaction
 from wherry.config import (
     DEFAULT_POOL_SIZE,
     DEFAULT_POOL_TIMEOUT,
@@ -48,7 +47,6 @@ from wherry.transport.grpc import needed
 from wherry.transport.on_caller import async_caller, blocking_caller
 from wherry.transport.timed import timing
 from wherry.transport.use import PoolUse
-from wherry.wire.lease_token import read_lease_token
 
 R = TypeVar("R")
 
@@ -205,8 +203,9 @@ class Process:
     def carry(self, command: Command[R], *, tx: Any = None, call: str = "call") -> R:
         """Answer a command, blocking: on the caller's connection, or on our pool."""
         command = audited(command, self.actor)
+        if tx is not None or not self.through_server:
+            command = with_own_leases(command)
         if tx is not None:
-            command = self._with_own_lease(command)
             return blocking_caller(tx, call=call).run(command, schema=self.schema)
         refuse_in_loop(call)
         with nullcontext() if self.meters is None else timing(command, self.meters):
@@ -215,8 +214,9 @@ class Process:
     async def acarry(self, command: Command[R], *, tx: Any = None, call: str = "call") -> R:
         """Answer a command: on the caller's connection, or on this loop's pool."""
         command = audited(command, self.actor)
+        if tx is not None or not self.through_server:
+            command = with_own_leases(command)
         if tx is not None:
-            command = self._with_own_lease(command)
             return await async_caller(tx, call=call).arun(command, schema=self.schema)
         transport = await self._async_pool()
         if self.meters is None:
@@ -252,16 +252,6 @@ class Process:
         transport = self._pools.pop(asyncio.get_running_loop(), None)
         if transport is not None:
             await transport.close()
-
-    def _with_own_lease(self, command: Command[R]) -> Command[R]:
-        """Return *command* with the lease's real id where it is the opaque one of a server."""
-        asked: object = command
-        if not isinstance(asked, CompleteInTransaction) or not self.through_server:
-            return command
-        outcome = asked.outcome
-        lease = read_lease_token(outcome.lease.lease_id)
-        lease.deadline = outcome.lease.deadline
-        return cast("Command[R]", CompleteInTransaction(replace(outcome, lease=lease)))
 
     def _blocking_pool(self) -> OurBlockingTransport:
         made = self._pool

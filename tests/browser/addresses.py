@@ -22,6 +22,7 @@ PAGES: dict[str, str] = {
 ACTIONS: dict[str, str] = {
     "pause": "pause?queue=mail",
     "resume": "resume?queue=webhooks",
+    "limits": "limits?queue=mail",
     "drain": "drain?worker=mail-1",
     "stop": "stop?worker=mail-1",
     "resume-worker": "resume-worker?worker=bulk-1",

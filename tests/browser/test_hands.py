@@ -34,6 +34,21 @@ def test_a_queue_is_paused_and_resumed_in_a_dialog(tabs: Tabs, shop: Site) -> No
     tab.must_be_well()
 
 
+def test_the_limits_of_a_queue_are_set_in_a_dialog(tabs: Tabs, shop: Site) -> None:
+    tab = tabs.open(shop)
+    tab.go("queue?name=images")
+
+    tab.page.get_by_role("link", name="Limits", exact=True).click()
+    dialog = tab.page.get_by_role("dialog")
+    dialog.get_by_label("At most at once").fill("3")
+    dialog.get_by_role("button", name="Set limits").click()
+
+    expect(tab.page.get_by_role("status")).to_contain_text("The limits of images are set.")
+    expect(tab.page.locator("#queue-limits")).to_contain_text("at most 3 at once")
+    shop.rows("delete from wherry.limited where queue = 'images' returning queue")
+    tab.must_be_well()
+
+
 def test_a_dead_task_is_run_again_with_a_mended_payload(tabs: Tabs, shop: Site) -> None:
     tab = tabs.open(shop)
     id = shop.dead_id

@@ -92,7 +92,7 @@ async def limited(player: Player, limits: QueueLimits) -> Scene:
     [scene.lease] = await scene.ask(
         LeaseTasks(queue=scene.queue, worker="w", lease_seconds=LEASED_FOR_SECONDS)
     )
-    scene.task = scene.lease.id
+    scene.task = scene.held.id
     return scene
 
 

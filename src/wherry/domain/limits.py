@@ -43,7 +43,7 @@ class QueueLimits:
         *rate* counts starts in *per*, a second if that is not given. *burst* is what comes in one
         second if it is not given, and one at least.
         """
-        if max_running == 0 and max_running is not False:
+        if max_running == 0:
             reason = "must be 1 or more; to run none of its tasks, pause the queue"
             raise InvalidOption("max_running", max_running, reason)
         if max_running is not None:

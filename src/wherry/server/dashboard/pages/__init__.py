@@ -11,6 +11,7 @@ from wherry.server.dashboard.pages import (
     database,
     dead,
     overview,
+    queue_limits,
     queues,
     task,
     task_actions,
@@ -52,6 +53,7 @@ PAGES: Final = (
 )
 ACTIONS: Final = (
     *queues.ACTIONS,
+    *queue_limits.ACTIONS,
     *workers.ACTIONS,
     *task_actions.ACTIONS,
     *task_copying.ACTIONS,

@@ -24,6 +24,7 @@ WORDS: Final = {
     "reschedule_tasks": ("clock", "Rescheduled", "task"),
     "pause_queue": ("pause", "Paused", "queue"),
     "resume_queue": ("play", "Resumed", "queue"),
+    "set_queue_limits": ("filter", "Limited", "queue"),
     "direct_workers": ("workers", "Told", "worker"),
     "create_token": ("key", "Made", "token"),
     "revoke_token": ("key", "Revoked", "token"),
@@ -80,7 +81,7 @@ def _id_of(text: str) -> int | None:
 
 def _done(visit: Visit, entry: AuditEntry) -> Done:
     drawing, word, what = WORDS.get(entry.action, ("audit", entry.action.replace("_", " "), ""))
-    if entry.action in ("pause_queue", "resume_queue"):
+    if entry.action in ("pause_queue", "resume_queue", "set_queue_limits"):
         text = f"{word} a queue" if entry.count else f"{word} a queue that was so before"
     elif what:
         text = f"{word} {plural(entry.count, what)}"

@@ -140,7 +140,7 @@ def row_of(depth: QueueDepth) -> QueueRow:
 
 async def ask_pause(visit: Visit) -> Question:
     """Ask before a queue is paused."""
-    depth = await _asked_queue(visit)
+    depth = await asked_queue(visit)
     return Question(
         title=f"Pause {depth.queue}?",
         text="Nothing more is leased from it. What runs goes on, and what is enqueued waits.",
@@ -165,7 +165,7 @@ async def pause(visit: Visit) -> Went:
 
 async def ask_resume(visit: Visit) -> Question:
     """Ask before a queue is resumed."""
-    depth = await _asked_queue(visit)
+    depth = await asked_queue(visit)
     return Question(
         title=f"Resume {depth.queue}?",
         text="Workers lease from it again, the oldest of the highest priority first.",
@@ -189,7 +189,7 @@ async def resume(visit: Visit) -> Went:
     return Went(visit.link("queue", name=queue), said)
 
 
-async def _asked_queue(visit: Visit) -> QueueDepth:
+async def asked_queue(visit: Visit) -> QueueDepth:
     """Return the queue that the address names, also one that holds nothing."""
     name = visit.query.get("queue", "")
     if not name:

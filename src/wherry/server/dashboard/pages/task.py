@@ -170,6 +170,8 @@ _KINDS: Final = {
     Code.TASKS_AHEAD: "clock",
     Code.WILL_EXPIRE: "clock",
     Code.QUEUE_PAUSED: "paused",
+    Code.LIMIT_REACHED: "clock",
+    Code.RATE_REACHED: "clock",
     Code.NO_WORKER: "bad",
     Code.QUEUE_NOT_SERVED: "bad",
     Code.TYPE_NOT_KNOWN: "bad",

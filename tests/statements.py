@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import pytest
 
-from wherry.commands.base import Command, Rows, Statement
+from wherry.commands.base import Command, Rows, Series, Statement
 from wherry.transport import base
 
 R = TypeVar("R")
@@ -25,25 +25,47 @@ class Sent:
     def clear(self) -> None:
         self.names.clear()
 
+    def noted(self, series: Series) -> Series:
+        """Return the same series, each of whose statements is noted as it is made."""
+
+        def each() -> Iterator[Mapping[str, Any]]:
+            for params in series.params:
+                self.names.append(series.name)
+                yield params
+
+        return Series(series.name, each())
+
 
 def count_statements(monkeypatch: pytest.MonkeyPatch) -> Sent:
     """Count from now on, at the two places that all transports go through."""
     sent = Sent()
     adrive, drive = base.adrive, base.drive
 
-    async def counting(command: Command[R], fetch: Callable[[Statement], Awaitable[Rows]]) -> R:
+    async def counting(
+        command: Command[R],
+        fetch: Callable[[Statement], Awaitable[Rows]],
+        send: Callable[[Series], Awaitable[None]] | None = None,
+    ) -> R:
         async def noting(statement: Statement) -> Rows:
             sent.names.append(statement.name)
             return await fetch(statement)
 
-        return await adrive(command, noting)
+        if send is None:
+            return await adrive(command, noting)
+        return await adrive(command, noting, lambda series: send(sent.noted(series)))
 
-    def counting_blocked(command: Command[R], fetch: Callable[[Statement], Rows]) -> R:
+    def counting_blocked(
+        command: Command[R],
+        fetch: Callable[[Statement], Rows],
+        send: Callable[[Series], None] | None = None,
+    ) -> R:
         def noting(statement: Statement) -> Rows:
             sent.names.append(statement.name)
             return fetch(statement)
 
-        return drive(command, noting)
+        if send is None:
+            return drive(command, noting)
+        return drive(command, noting, lambda series: send(sent.noted(series)))
 
     monkeypatch.setattr(base, "adrive", counting)
     monkeypatch.setattr(base, "drive", counting_blocked)

@@ -111,6 +111,8 @@ def main() -> int:
     """Work as the first argument says: JSON of the options of App.work."""
     options = json.loads(sys.argv[1])
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
+    # How slow a busy machine is, is nothing to say in a log whose lines are counted.
+    logging.getLogger("asyncio").addFilter(lambda record: "Executing" not in record.msg)
     for name in ("lease_for", "shutdown_timeout"):
         if name in options:
             options[name] = timedelta(seconds=options[name])

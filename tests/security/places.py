@@ -42,7 +42,9 @@ async def place(app: wherry.App, queue: str) -> Place:
     leases: list[wherry.Lease] = []
     for _ in range(2):
         await app.aenqueue(f"{kind}.work", payload, **words)
-        leases += await app.alease(worker=f"{HUSH}-w", queues=[queue], types=[f"{kind}.work"])
+        leases += await app.alease(
+            worker=f"{HUSH}-w", queues=[queue], types=[f"{kind}.work"], lease_for=3600
+        )
     await app.acomplete(leases[1])
     key = f"{HUSH}-{n}"
     ready = (await app.aenqueue(kind, payload, key=key, **words)).id

@@ -98,7 +98,7 @@ async def test_an_unreadable_payload_fails_its_task_and_is_kept(
 async def test_a_decode_error_of_the_handler_itself_is_an_error_like_any_other(
     app: wherry.App,
 ) -> None:
-    @app.task(name="decodes", max_attempts=2)
+    @app.task(name="decodes", max_attempts=2, retry=Fixed(60))
     async def decodes() -> None:
         raise wherry.errors.DecodeError("of something else")
 

@@ -221,7 +221,7 @@ async def test_a_retry_function_may_do_anything(app: wherry.App) -> None:
     def policy(attempts: int, error: BaseException | None) -> float:
         sys.exit(1)
 
-    @app.task(name="fails", retry=policy, max_attempts=2)
+    @app.task(name="fails", retry=policy)
     async def fails() -> None:
         raise ValueError("as ever")
 
@@ -231,7 +231,8 @@ async def test_a_retry_function_may_do_anything(app: wherry.App) -> None:
 
     task = await get(app, id_)
     assert task.state is State.QUEUED
-    assert [attempt.error_type for attempt in task.history] == ["ValueError"]
+    # The usual policy may try again in no time.
+    assert {attempt.error_type for attempt in task.history} == {"ValueError"}
 
 
 async def test_a_retry_policy_that_only_sql_could_store_is_passed_over(

@@ -17,6 +17,12 @@ from wherry.worker.wakeups import Wakeups
 FRONT = Front((Stretch(100, -100, 10),))
 
 
+@pytest.fixture(autouse=True)
+def _no_lease_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine can make one that is faked seem so, and then the front would be moved."""
+    monkeypatch.setattr("wherry.domain.cursor._LONG_SECONDS", float("inf"))
+
+
 def leases(*positions: int) -> list[Lease]:
     return [make_lease(id=position, position=position) for position in positions]
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 PAUSE_SECONDS = 0.005
 
 
-def wait_for(fact: Callable[[], T], *, seconds: float = 10.0, what: str | None = None) -> T:
+def wait_for(fact: Callable[[], T], *, seconds: float = 30.0, what: str | None = None) -> T:
     """Return what *fact* returns as soon as that is true; blocks the thread meanwhile."""
     ends_at = time.monotonic() + seconds
     while True:
@@ -32,7 +32,7 @@ def wait_for(fact: Callable[[], T], *, seconds: float = 10.0, what: str | None =
 
 
 async def await_for(
-    fact: Callable[[], Awaitable[T] | T], *, seconds: float = 10.0, what: str | None = None
+    fact: Callable[[], Awaitable[T] | T], *, seconds: float = 30.0, what: str | None = None
 ) -> T:
     """Return what *fact* returns (or what that gives when awaited) as soon as it is true."""
     ends_at = time.monotonic() + seconds
@@ -51,7 +51,7 @@ def wait_until_blocked(
     blocked: psycopg.Connection[Any] | psycopg.AsyncConnection[Any] | int | None = None,
     *,
     by: psycopg.Connection[Any] | psycopg.AsyncConnection[Any] | int,
-    seconds: float = 10.0,
+    seconds: float = 30.0,
 ) -> int:
     """Return the backend (of *blocked*, if given) that waits for a lock that *by* holds.
 

@@ -49,6 +49,12 @@ WORKER = MAINTENANCE | {
     "workers/wait_for_tasks": Rhythm(15, 17),
     "workers/beat_workers": Rhythm(20, 20),
 }
+# Without notifications it looks for both every second.
+POLLING = WORKER | {
+    "maintenance/look_around": jittered(1),
+    "flow/rest_chore": Rhythm(4, 4.5),
+    "leases/lease_tasks": jittered(1),
+}
 SERVER = MAINTENANCE | {
     "queues/list_ready_queues": jittered(5),
     "workers/wait_for_tasks": Rhythm(15, 17),
@@ -72,10 +78,12 @@ def too_often(
     }
 
 
-async def while_idle(sent: Sent) -> tuple[list[str], float]:
+async def while_idle(
+    sent: Sent, *, after: Sequence[str] = ("look_around", "promote_tasks")
+) -> tuple[list[str], float]:
     """Return what is sent in three looks of maintenance, and how many seconds that took."""
     # What is done once at the start comes before the first look, and a promotion with the listener.
-    for first in ("look_around", "promote_tasks"):
+    for first in after:
         await await_for(partial(sent.count, f"maintenance/{first}"), seconds=60)
     sent.clear()
     began = time.monotonic()

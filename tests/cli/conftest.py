@@ -135,7 +135,7 @@ class Running:
         )
         assert text in self.out + self.err, self.out + self.err
 
-    def end(self, *, seconds: float = 20.0) -> int:
+    def end(self, *, seconds: float = 25.0) -> int:
         """Wait for its end and return its exit code."""
         try:
             return self.process.wait(timeout=seconds)

@@ -6,11 +6,11 @@ import json
 import re
 import signal
 import socket
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -96,12 +96,9 @@ def test_a_signal_answers_long_polls_and_ends_the_server_in_time(
         wait_for(lambda: waits(sql) == 2, seconds=20, what="both polls wait")
 
         server.running.signal(signal.SIGTERM)
-        begun = time.monotonic()
-        code = server.running.end()
-        took = time.monotonic() - begun
 
-        assert code == 0, server.running.err
-        assert took < 5
+        # The polls would wait for 50 s.
+        assert server.running.end() == 0, server.running.err
         assert list(by_grpc.result(timeout=1).tasks) == []
         assert by_http.result(timeout=1)["tasks"] == []
     assert "Traceback" not in server.running.err
@@ -115,10 +112,11 @@ def test_an_idle_stream_does_not_hold_up_the_end(served: Callable[..., Served]) 
         stream.sendall(b"POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\ncontent-len")
 
         server.running.signal(signal.SIGINT)
-        begun = time.monotonic()
 
         assert server.running.end() == 0
-        assert time.monotonic() - begun < 5
+        # In ten seconds it would have been told that it is too slow.
+        with suppress(ConnectionError):
+            assert stream.recv(1000) == b""
 
 
 def test_a_database_that_stands_still_does_not_hold_up_the_end(
@@ -140,10 +138,9 @@ def test_a_database_that_stands_still_does_not_hold_up_the_end(
         wait_for(lambda: sql(waiting)[0][0], seconds=20, what="calls wait for the lock")
 
         server.running.signal(signal.SIGTERM)
-        begun = time.monotonic()
 
+        # The lock is held until this has ended.
         assert server.running.end() == 0, server.running.err
-        assert time.monotonic() - begun < 5
         assert stored.exception(timeout=1) is not None
         assert polled.done()
     assert "Traceback" not in server.running.err

@@ -86,14 +86,12 @@ def test_sigterm_lets_what_runs_finish(started: Start, app: App, dsn: str, shop:
 def test_ctrl_c_of_an_idle_worker_ends_it_at_once_with_0(
     started: Start, dsn: str, shop: str
 ) -> None:
-    worker = started("worker", shop, "--dsn", dsn)
+    worker = started("worker", shop, "--dsn", dsn, "--shutdown-timeout", "10m")
     worker.says(READY)
-    began_at = time.monotonic()
 
     worker.signal(signal.SIGINT)
 
     assert worker.end() == 0
-    assert time.monotonic() - began_at < 3
 
 
 def test_a_thread_that_never_ends_does_not_keep_the_process(
@@ -103,13 +101,11 @@ def test_a_thread_that_never_ends_does_not_keep_the_process(
     id = app.enqueue("shop.endless").id
     worker = started("worker", shop, "--dsn", dsn, "--shutdown-timeout", "1s")
     worker.says("begun")
-    began_at = time.monotonic()
 
     worker.signal(signal.SIGTERM)
 
+    # It would be there for ever.
     assert worker.end() == 1
-    # The grace, 2 s, and the time that a busy machine takes to notice.
-    assert time.monotonic() - began_at < 1 + 2 + 1.5
     assert f"left behind, to run again when their leases run out: tasks {id}\n" in worker.err
     assert running_tasks(app) == 1
 
@@ -121,12 +117,10 @@ def test_a_coroutine_that_ignores_its_cancellation_does_not_keep_the_process(
     app.enqueue("shop.stubborn")
     worker = started("worker", shop, "--dsn", dsn, "--shutdown-timeout", "1s")
     worker.says("begun")
-    began_at = time.monotonic()
 
     worker.signal(signal.SIGTERM)
 
     assert worker.end() in (0, 1)
-    assert time.monotonic() - began_at < 1 + 2 + 2 + 1.5
     assert app.list_tasks(state="succeeded").tasks == ()
 
 
@@ -136,13 +130,13 @@ def test_a_second_signal_hurries(started: Start, app: App, dsn: str, shop: str) 
     worker.says("begun")
 
     worker.signal(signal.SIGTERM)
-    first_at = time.monotonic()
     worker.says("SIGTERM received")
+    first_at = time.monotonic()
     # Signals within a second count as one.
     wait_for(lambda: time.monotonic() - first_at > 1.2)
     worker.signal(signal.SIGINT)
 
-    assert worker.end(seconds=10) == 1
+    assert worker.end() == 1
 
 
 STUCK = """
@@ -180,7 +174,7 @@ def test_what_a_handler_leaves_running_does_not_keep_the_process(
 
     worker = started("worker", "shop:app", "--dsn", dsn, "--until-empty")
 
-    assert worker.end(seconds=25) == 0
+    assert worker.end() == 0
     assert app.list_tasks().tasks[0].state == "succeeded"
 
 

@@ -216,11 +216,11 @@ def test_groups_in_groups_and_crowds_are_bounded() -> None:
         inside: list[Exception] = [group, ValueError(str(depth))]
         group = ExceptionGroup(f"depth {depth}", inside)
     crowd = ExceptionGroup("crowd", [ExceptionGroup("c", [ValueError("x")] * 500)] * 500)
-    started = time.perf_counter()
+    started = time.thread_time()
 
     deep, wide = storable(describe(group)), storable(describe(crowd))
 
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
     assert "more exceptions are left out" in deep.traceback
     assert "<485 more exceptions are left out>" in wide.traceback
     assert "<ExceptionGroup again>" in wide.traceback
@@ -266,10 +266,10 @@ def test_a_failure_reported_as_text_is_cleaned_and_cut_alike() -> None:
 def test_an_ordinary_failure_costs_next_to_nothing() -> None:
     error = raised(ValueError("x"))
     describe(error)
-    started = time.perf_counter()
+    started = time.thread_time()
 
     for _ in range(100):
         describe(error)
 
-    # About 5 µs each; the bound only catches a change of kind, on a busy machine too.
-    assert time.perf_counter() - started < 0.2
+    # About 5 µs each; the bound only catches a change of kind.
+    assert time.thread_time() - started < 0.2

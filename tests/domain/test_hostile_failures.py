@@ -179,11 +179,11 @@ def test_local_variables_are_never_looked_at() -> None:
 )
 def test_a_huge_message_is_cut_in_the_middle_and_quickly(error: Exception) -> None:
     caught = raised(error)
-    started = time.perf_counter()
+    started = time.thread_time()
 
     failure = storable(describe(caught))
 
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
     assert " characters, cut here …\n" in failure.message
     assert len(failure.message.encode()) > MESSAGE_LIMIT_BYTES - 20
     assert "# the raising line" in failure.traceback

@@ -159,13 +159,11 @@ def test_a_long_poll_outlives_its_database_and_gets_the_first_task_that_comes(
     wait_for(lambda: "polls wait" in server.log or "not listening" in server.log, seconds=20)
     assert not poll.done()
     database.start()
-    back_at = time.monotonic()
     with wherry.App(dsn) as app:
         id_ = app.enqueue("effect", {"n": 1}).id
     [task] = poll.result(timeout=20).tasks
 
     assert task.id == id_
-    assert time.monotonic() - back_at < 10
     stub.Complete(leases_pb2.CompleteRequest(lease=task.lease), timeout=DEADLINE)
 
 

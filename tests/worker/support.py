@@ -79,7 +79,7 @@ def _has_slots(parts: set[asyncio.Task[Any] | threading.Thread]) -> bool:
     return any(isinstance(part, asyncio.Task) and part.get_name() == "slot-0" for part in parts)
 
 
-async def until(fact: Callable[[], Awaitable[T | None]], *, what: str, seconds: float = 20) -> T:
+async def until(fact: Callable[[], Awaitable[T | None]], *, what: str, seconds: float = 40) -> T:
     """Return what *fact* gives as soon as that is true."""
     seen: list[T | None] = []
 
@@ -109,7 +109,7 @@ async def in_state(app: wherry.App, id: int, state: State) -> Task:
     return await until(fact, what=f"task {id} is {state}")
 
 
-async def finished(app: wherry.App, id: int, *, seconds: float = 20.0) -> Task:
+async def finished(app: wherry.App, id: int, *, seconds: float = 40.0) -> Task:
     """Wait until a task has reached a final state, and return it."""
 
     async def fact() -> Task | None:
@@ -119,7 +119,7 @@ async def finished(app: wherry.App, id: int, *, seconds: float = 20.0) -> Task:
     return await until(fact, what=f"task {id} is finished", seconds=seconds)
 
 
-async def all_finished(app: wherry.App, ids: Iterable[int], *, seconds: float = 30.0) -> list[Task]:
+async def all_finished(app: wherry.App, ids: Iterable[int], *, seconds: float = 40.0) -> list[Task]:
     """Wait until all of these tasks have reached a final state."""
     return [await finished(app, id_, seconds=seconds) for id_ in ids]
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import signal
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -87,10 +86,9 @@ def test_the_end_of_the_whole_loop_gives_back_what_runs(dsn: str) -> None:
         await began.wait()
         return ids
 
-    started = time.monotonic()
+    # The handlers would run for ten minutes.
     ids = asyncio.run(main(), debug=True)
 
-    assert time.monotonic() - started < 15
     for id_ in ids:
         task = app.get_task(id_)
         assert task is not None
@@ -294,14 +292,11 @@ async def test_a_thread_that_goes_on_is_left_behind_and_named(
         run_worker(app, queues=None, settings=settings(shutdown=0.1, lease_for=30))
     )
     await began.wait()
-    started = time.monotonic()
     work.cancel()
     with suppress(asyncio.CancelledError):
         await work
-    took = time.monotonic() - started
     may_end.set()
 
-    assert took < 5
     [worker] = caught
     assert worker.summary.abandoned == [id_]
     assert worker.summary.exit_code == 1

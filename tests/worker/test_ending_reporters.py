@@ -11,6 +11,7 @@ import wherry
 from tests.facts import await_for
 from tests.worker.support import at_work
 from wherry.worker.reporter import Reporter
+from wherry.worker.worker import Worker
 
 
 async def test_a_reporter_whose_own_time_limit_is_just_up_is_not_taken_for_an_ended_one(
@@ -34,6 +35,14 @@ async def test_a_reporter_whose_own_time_limit_is_just_up_is_not_taken_for_an_en
         await run(self)
 
     monkeypatch.setattr(Reporter, "run", interrupted)
+    ends = asyncio.Event()
+    settle_all = Worker._settle_all
+
+    async def told(self: Worker) -> None:
+        ends.set()
+        await settle_all(self)
+
+    monkeypatch.setattr(Worker, "_settle_all", told)
 
     @app.task(name="t")
     async def t() -> None:
@@ -42,7 +51,10 @@ async def test_a_reporter_whose_own_time_limit_is_just_up_is_not_taken_for_an_en
     async with at_work(app) as work:
         await await_for(lambda: until_it_does)
         work.cancel()
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(60):
+            await ends.wait()
+        # By now it has looked at the reporter, which is not done and counts as canceled.
+        await asyncio.sleep(0)
         goes_on.set()
 
     assert until_it_does[0].done()

@@ -82,11 +82,10 @@ async def test_a_stop_interrupts_the_poll_at_once() -> None:
     running = asyncio.create_task(worker.run())
     await await_for(lambda: transport.of(PollTasks))
 
-    begun = monotonic()
+    # It would be answered after 30 s.
     worker.stop()
-    await running
-
-    assert monotonic() - begun < 1
+    async with asyncio.timeout(20):
+        await running
 
 
 async def test_what_came_is_confirmed_at_once_and_together() -> None:
@@ -132,11 +131,12 @@ async def test_a_server_that_does_not_let_it_wait_is_not_asked_in_a_hot_loop() -
     worker, transport, _ = scripted(lambda _: [])
     running = asyncio.create_task(worker.run())
 
+    begun = monotonic()
     await asyncio.sleep(1.0)
     worker.stop()
     await running
 
-    assert len(transport.of(PollTasks)) < 12
+    assert len(transport.of(PollTasks)) < 12 * (monotonic() - begun)
 
 
 @pytest.mark.parametrize("error", [PermissionDenied("no"), Unauthenticated("no")], ids=repr)

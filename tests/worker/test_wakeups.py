@@ -65,6 +65,20 @@ async def test_a_worker_with_nothing_to_do_costs_less_than_a_statement_a_second(
     assert rhythms.a_second(rhythms.WORKER) < 1
 
 
+async def test_a_worker_that_may_not_listen_costs_less_than_three(
+    app: wherry.App, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.task(name="t")(lambda: None)
+    sent = count_statements(monkeypatch)
+    nothing_is_due(connect(), monkeypatch)
+    async with at_work(app, listen=False):
+        await await_for(lambda: sent.count("leases/lease_tasks") > 1)
+        names, seconds = await while_idle(sent, after=["look_around"])
+
+    assert too_often(names, rhythms.POLLING, seconds=seconds) == {}
+    assert rhythms.a_second(rhythms.POLLING) < 3
+
+
 async def test_a_transaction_that_could_not_see_the_worker_wait_is_not_missed(
     app: wherry.App, connect: Connect
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-import time
 from contextlib import suppress
 
 import pytest
@@ -102,15 +101,13 @@ def test_a_loop_of_its_own_does_not_wait_for_what_will_not_end(
 
     async def main() -> str:
         left.append(asyncio.create_task(ignores(), name="the stubborn one"))
-        threading_call = asyncio.to_thread(may_end.wait, 60)
+        threading_call = asyncio.to_thread(may_end.wait, HANGS)
         left.append(asyncio.create_task(threading_call, name="in a thread"))  # type: ignore[arg-type]
         await asyncio.sleep(0.01)
         return "done"
 
-    started = time.monotonic()
     try:
         assert run_in_own_loop(main, call="work") == "done"
-        assert time.monotonic() - started < 10
         assert "the stubborn one" in caplog.text
     finally:
         may_end.set()

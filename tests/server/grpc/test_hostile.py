@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import socket
 from datetime import timedelta
-from time import monotonic
 from typing import Any
 
 import grpc
@@ -91,12 +90,11 @@ async def test_a_connection_that_grows_old_is_replaced_without_a_call_failing(
         await door.start()
         async with grpc.aio.insecure_channel(f"127.0.0.1:{door.port}") as channel:
             stub: Any = TaskQueueStub(channel)
-            ends_at = monotonic() + 10
 
-            while len(set(peers)) < 4 and monotonic() < ends_at:
-                await stub.GetServer(operators_pb2.GetServerRequest())
+            async with asyncio.timeout(60):
+                while len(set(peers)) < 4:
+                    await stub.GetServer(operators_pb2.GetServerRequest())
 
-        assert len(set(peers)) >= 4
         await door.stop(0.2)
 
 

@@ -86,6 +86,7 @@ NAMES: dict[str, str] = {
     "alist_schedules": "list_schedules",
     "aget_schedule": "get_schedule",
     "alist_ticks": "list_ticks",
+    "aadd_schedule": "add_schedule",
     "arun_schedule": "run_schedule",
     "apause_schedule": "pause_schedule",
     "aresume_schedule": "resume_schedule",

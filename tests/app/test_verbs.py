@@ -76,6 +76,7 @@ CALLS: dict[str, Callable[[Listening], object]] = {
     "list_schedules": lambda app: app.list_schedules(),
     "get_schedule": lambda app: app.get_schedule("s"),
     "list_ticks": lambda app: app.list_ticks("s"),
+    "add_schedule": lambda app: app.add_schedule("new", "* * * * *", "t"),
     "run_schedule": lambda app: app.run_schedule("s"),
     "pause_schedule": lambda app: app.pause_schedule("s"),
     "resume_schedule": lambda app: app.resume_schedule("s"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,30 @@ from wherry.domain.cron import Missed, Overlap, read_cron
 from wherry.domain.schedule import Schedule, ScheduleSeen, Tick
 
 LONG = 1e9
+# Between two minutes, as most moments are.
+NOON = datetime(2026, 11, 30, 12, 0, 20, tzinfo=UTC)
+
+
+class StillClock:
+    """A database's time that stands still until it is moved, also back, as clocks do."""
+
+    def __init__(self, session: Session, at: datetime) -> None:
+        self._session = session
+        self.at = at
+        self.step(timedelta())
+
+    def step(self, by: timedelta) -> datetime:
+        """Move it by so much, and return what time it is then."""
+        self.at += by
+        self._session.rows(
+            "create or replace function wherry.now() returns timestamptz language sql stable"
+            f" parallel safe as $$ select timestamptz '{self.at.isoformat()}' $$"
+        )
+        return self.at
+
+    def advance(self, **by: float) -> datetime:
+        """Move it forward."""
+        return self.step(timedelta(**by))
 
 
 def beat(session: Session, n: int = 1, *, seconds: float = LONG) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from tests.pg.schedules import (
+    NOON,
+    StillClock,
     beat,
     declare,
     minutes,
@@ -22,11 +22,15 @@ from wherry.commands.schedules import PruneTicks
 from wherry.commands.scheduling import DeclareSchedules, ListDue, SettleSchedules
 from wherry.commands.workers import LeaveWorker
 from wherry.domain.state import State
-from wherry.testing import Clock
+
+
+@pytest.fixture
+def clock(session: Session) -> StillClock:
+    return StillClock(session, NOON)
 
 
 def test_a_schedule_brings_a_task_with_all_that_was_said_of_it(
-    session: Session, clock: Clock
+    session: Session, clock: StillClock
 ) -> None:
     said = schedule(
         payload={"a": 1}, queue="q", priority=7, max_attempts=3, timeout=9, ttl=3600, tags=["x"],
@@ -52,7 +56,7 @@ def test_a_schedule_brings_a_task_with_all_that_was_said_of_it(
     assert seen(session).fired == 1
 
 
-def test_what_is_due_tells_when_the_next_is(session: Session, clock: Clock) -> None:
+def test_what_is_due_tells_when_the_next_is(session: Session, clock: StillClock) -> None:
     assert session.call(SettleSchedules()).next_in is None
     declare(session, schedule())
 
@@ -62,7 +66,7 @@ def test_what_is_due_tells_when_the_next_is(session: Session, clock: Clock) -> N
     assert 0 < step.next_in <= 60
 
 
-def test_a_large_payload_is_brought_whole_each_time(session: Session, clock: Clock) -> None:
+def test_a_large_payload_is_brought_whole_each_time(session: Session, clock: StillClock) -> None:
     declare(session, schedule(payload={"a": "x" * 100_000}))
     for _ in range(2):
         clock.advance(minutes=1)
@@ -80,7 +84,7 @@ def test_a_large_payload_is_brought_whole_each_time(session: Session, clock: Clo
     ],
 )
 def test_what_was_missed_is_made_up_for_as_its_schedule_says(
-    session: Session, clock: Clock, missed: str, wanted: list[tuple[str, int]]
+    session: Session, clock: StillClock, missed: str, wanted: list[tuple[str, int]]
 ) -> None:
     """S2."""
     declare(session, schedule(missed=missed))
@@ -98,21 +102,20 @@ def test_what_was_missed_is_made_up_for_as_its_schedule_says(
     assert len(planned_of(session)) == told.fired
 
 
-def test_with_skip_nothing_is_run_later_than_a_minute(session: Session, clock: Clock) -> None:
+def test_with_skip_nothing_is_run_later_than_a_minute(session: Session, clock: StillClock) -> None:
     declare(session, schedule(cron="0 * * * *", missed="skip"))
-    clock.advance(hours=1)
-    due = seen(session).next_at
-    late = session.value("select wherry.now()") - due
-    if late <= timedelta(seconds=60):
-        clock.advance(seconds=61)
+    clock.advance(minutes=60, seconds=40.1)
 
     settle(session)
 
     assert outcomes(session) == [("missed", 1)]
     assert planned_of(session) == []
+    clock.advance(minutes=60, seconds=-0.1)
+    settle(session)
+    assert outcomes(session) == [("missed", 1), ("fired", 1)]
 
 
-def test_a_week_of_minutes_is_one_line_and_few_steps(session: Session, clock: Clock) -> None:
+def test_a_week_of_minutes_is_one_line_and_few_steps(session: Session, clock: StillClock) -> None:
     declare(session, schedule())
     clock.advance(days=7)
 
@@ -123,7 +126,7 @@ def test_a_week_of_minutes_is_one_line_and_few_steps(session: Session, clock: Cl
 
 
 def test_a_week_of_minutes_with_all_makes_up_for_the_newest_hundred(
-    session: Session, clock: Clock
+    session: Session, clock: StillClock
 ) -> None:
     declare(session, schedule(missed="all"))
     first = seen(session).next_at
@@ -137,26 +140,34 @@ def test_a_week_of_minutes_with_all_makes_up_for_the_newest_hundred(
 
 
 def test_a_time_that_was_settled_brings_no_second_task_if_clocks_step_back(
-    session: Session, clock: Clock
+    session: Session, clock: StillClock
 ) -> None:
-    """S1: also if the row of the schedule forgets how far it was."""
+    """CRON-01, S1: also if the row of the schedule forgets how far it was."""
     declare(session, schedule())
-    clock.advance(minutes=3)
-    settle(session)
-    clock.advance(minutes=1)
-    settle(session)
+    for step in (1, 1, -2, 1, 1, -90, 88, 2, 1, 120, -120, 1):
+        clock.advance(minutes=step)
+        settle(session)
+    planned = planned_of(session)
+    told = seen(session)
+    assert len(planned) == len(set(planned)) == told.fired
+    assert planned[-1] == NOON.replace(second=0) + minutes(123)
+    assert told.fired + told.missed_ticks == 123
+
     session.rows(
         "update wherry.schedule set next_at = next_at - interval '2 minutes', last_at = null,"
         " due_at = due_at - interval '2 minutes'"
     )
 
+    clock.advance(minutes=119)
     settle(session)
 
-    assert len(planned_of(session)) == len(set(planned_of(session))) == 2
-    assert seen(session).fired == 2
+    assert planned_of(session) == planned
+    assert seen(session).fired == told.fired
 
 
-def test_tasks_of_one_schedule_do_not_overlap_if_it_says_so(session: Session, clock: Clock) -> None:
+def test_tasks_of_one_schedule_do_not_overlap_if_it_says_so(
+    session: Session, clock: StillClock
+) -> None:
     declare(session, schedule(overlap="skip"))
     clock.advance(minutes=1)
     [first] = settle(session)
@@ -172,7 +183,9 @@ def test_tasks_of_one_schedule_do_not_overlap_if_it_says_so(session: Session, cl
     assert seen(session).overlapped == 3
 
 
-def test_a_task_that_is_to_be_tried_again_has_not_ended(session: Session, clock: Clock) -> None:
+def test_a_task_that_is_to_be_tried_again_has_not_ended(
+    session: Session, clock: StillClock
+) -> None:
     declare(session, schedule(overlap="skip"))
     clock.advance(minutes=1)
     settle(session)
@@ -184,7 +197,9 @@ def test_a_task_that_is_to_be_tried_again_has_not_ended(session: Session, clock:
     assert outcomes(session) == [("fired", 1), ("overlapped", 1)]
 
 
-def test_of_those_made_up_for_only_one_does_not_overlap(session: Session, clock: Clock) -> None:
+def test_of_those_made_up_for_only_one_does_not_overlap(
+    session: Session, clock: StillClock
+) -> None:
     declare(session, schedule(overlap="skip", missed="all"))
     clock.advance(minutes=9)
 
@@ -194,7 +209,7 @@ def test_of_those_made_up_for_only_one_does_not_overlap(session: Session, clock:
 
 
 def test_what_nobody_declares_any_more_brings_nothing_until_it_is_declared_again(
-    session: Session, clock: Clock
+    session: Session, clock: StillClock
 ) -> None:
     declare(session, schedule())
     session.call(LeaveWorker(beat(session)))
@@ -212,7 +227,7 @@ def test_what_nobody_declares_any_more_brings_nothing_until_it_is_declared_again
 
 
 def test_a_schedule_that_somebody_else_is_at_is_left_to_them(
-    session: Session, open_session: OpenSession, clock: Clock
+    session: Session, open_session: OpenSession, clock: StillClock
 ) -> None:
     """Whoever hangs holds up one schedule, and that not for long."""
     declare(session, schedule("a"), schedule("b"))
@@ -235,7 +250,7 @@ def test_a_schedule_that_somebody_else_is_at_is_left_to_them(
 
 
 def test_who_dies_before_the_commit_leaves_nothing(
-    session: Session, open_session: OpenSession, clock: Clock
+    session: Session, open_session: OpenSession, clock: StillClock
 ) -> None:
     """S1."""
     declare(session, schedule())
@@ -252,7 +267,7 @@ def test_who_dies_before_the_commit_leaves_nothing(
 
 
 def test_times_that_cannot_be_told_are_put_off_and_others_are_not(
-    session: Session, clock: Clock
+    session: Session, clock: StillClock
 ) -> None:
     declare(session, schedule("odd"), schedule("well"))
     session.rows("update wherry.schedule set tz = 'Mars/Olympus' where name = 'odd'")
@@ -273,7 +288,9 @@ def test_times_that_cannot_be_told_are_put_off_and_others_are_not(
     assert (told.trouble, told.fired, told.missed_ticks) == (None, 1, 1)
 
 
-def test_old_ticks_are_forgotten_and_bring_nothing_again(session: Session, clock: Clock) -> None:
+def test_old_ticks_are_forgotten_and_bring_nothing_again(
+    session: Session, clock: StillClock
+) -> None:
     declare(session, schedule(cron="0 0 * * *"))
     clock.advance(days=1)
     settle(session)
@@ -286,7 +303,7 @@ def test_old_ticks_are_forgotten_and_bring_nothing_again(session: Session, clock
     assert outcomes(session) == [("missed", 30), ("fired", 1)]
 
 
-def test_a_fired_task_wakes_who_waits(session: Session, clock: Clock) -> None:
+def test_a_fired_task_wakes_who_waits(session: Session, clock: StillClock) -> None:
     declare(session, schedule())
     clock.advance(minutes=1)
     settle(session)

@@ -38,7 +38,7 @@ from wherry.commands.maintenance import (
     UnparkTasks,
 )
 from wherry.commands.schedules import PruneTicks
-from wherry.commands.scheduling import Settled, SettleSchedules
+from wherry.commands.scheduling import DeclareSchedules, Settled, SettleSchedules
 from wherry.commands.workers import ForgetWorkers
 from wherry.domain.retry import Fixed
 from wherry.domain.state import State
@@ -70,7 +70,7 @@ STEPS: dict[Any, Any] = {
 
 @asynccontextmanager
 async def maintaining(
-    script: Mapping[Any, Answer], *, every: float = 0.01
+    script: Mapping[Any, Answer], *, every: float = 0.01, declares: DeclareSchedules | None = None
 ) -> AsyncIterator[tuple[Maintenance, FakeTransport, list[str]]]:
     """Run a maintenance on a scripted transport; the list tells of work that was found."""
     answers = {step: lambda _, answer=answer: answer for step, answer in STEPS.items()}
@@ -81,6 +81,7 @@ async def maintaining(
         look_seconds=lambda: every,
         queues=("default",),
         found_work=lambda: found.append("work"),
+        declares=declares,
     )
     running = asyncio.create_task(maintenance.run())
     try:

@@ -26,6 +26,7 @@ from wherry.domain.options import (
 )
 from wherry.domain.outcome import Failed, stored_policy
 from wherry.domain.retry import delay
+from wherry.domain.schedule import Schedule
 from wherry.domain.specs import Specs
 from wherry.domain.state import State
 from wherry.domain.task import Task
@@ -61,6 +62,25 @@ def asked_task(
     """Return the checked task: a registered type's options are the base, the call's override."""
     chosen = _options(registry, type, options, index=index)
     return chosen.spec(type, encode(payload, index=index), index=index)
+
+
+def asked_schedule(
+    registry: Registry,
+    name: Any,
+    cron: Any,
+    type: Any,
+    payload: Any,
+    *,
+    tz: Any,
+    missed: Any,
+    overlap: Any,
+    options: Mapping[str, Any],
+) -> Schedule:
+    """Return the checked schedule of a task that is named by its type, as `asked_task` has it."""
+    # What is of a single enqueue is none of a schedule.
+    Options.declared(options)
+    task = asked_task(registry, type, payload, options)
+    return Schedule.checked(name, cron, task, tz=tz, missed=missed, overlap=overlap)
 
 
 def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> Specs:

@@ -223,6 +223,7 @@ async def compose_local(plan: Plan, stack: AsyncExitStack) -> Parts:
     try:
         # Known before the first look for parked tasks: some may have waited for these types.
         worker.direct(await maintaining.call(me))
+        await maintenance.begin()
     except Unavailable as error:
         log.warning("the database is out of reach at the start: %s", error)
     return Parts(

@@ -5,9 +5,11 @@ They need the database itself: a server knows none of them yet.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any, Unpack
 
-from wherry.app.asked import asked_reason
+from wherry.app.asked import asked_reason, asked_schedule
 from wherry.app.storing import Storing
 from wherry.commands.schedules import (
     DeleteSchedule,
@@ -17,13 +19,17 @@ from wherry.commands.schedules import (
     ResumeSchedule,
     RunSchedule,
 )
-from wherry.domain.options import check_instant, check_integer, check_name
+from wherry.commands.scheduling import AddSchedule
+from wherry.domain.options import DeclaredOptions, check_instant, check_integer, check_name
 from wherry.domain.schedule import ScheduleSeen, Tick
 from wherry.domain.task import Enqueued
+from wherry.tasks.registry import Registry
 
 
 class Schedules(Storing):
     """What operators ask of schedules, awaited."""
+
+    registry: Registry
 
     async def alist_schedules(self) -> list[ScheduleSeen]:
         """List all schedules by name, those that no live worker declares included."""
@@ -46,6 +52,37 @@ class Schedules(Storing):
         then = None if before is None else check_instant(before, option="before")
         look = ListTicks(name=_checked(name), limit=rows, before=then)
         return await self.acarry(look, call="list_ticks")
+
+    async def aadd_schedule(
+        self,
+        name: str,
+        cron: str,
+        type: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        tz: str = "UTC",
+        missed: str = "last",
+        overlap: str = "allow",
+        reason: str | None = None,
+        **options: Unpack[DeclaredOptions],
+    ) -> bool:
+        """Add a schedule by hand, of a type by its name: it fires until it is deleted.
+
+        False, and nothing changes, if there is one of this name. All else is as of `App.schedule`,
+        which is for schedules that stand in code. Raises InvalidTask.
+        """
+        schedule = asked_schedule(
+            self.registry,
+            name,
+            cron,
+            type,
+            {} if payload is None else payload,
+            tz=tz,
+            missed=missed,
+            overlap=overlap,
+            options=options,
+        )
+        return await self.acarry(AddSchedule(schedule, asked_reason(reason)), call="add_schedule")
 
     async def arun_schedule(self, name: str, *, reason: str | None = None) -> Enqueued:
         """Store a task of a schedule now, also of one that is paused, or whose last task runs yet.

@@ -1,8 +1,9 @@
-"""`wherry cron`: look at schedules, run, pause, resume and delete them."""
+"""`wherry cron`: look at schedules, add, run, pause, resume and delete them."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import click
 
@@ -10,14 +11,16 @@ from wherry.cli import values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Output
+from wherry.cli.payload import read_payload
 from wherry.cli.shown_schedules import show_schedule, show_schedules, show_ticks
 from wherry.cli.text import plain
 from wherry.commands.schedules import require
+from wherry.domain.cron import Missed, Overlap
 
 
 @click.group()
 def cron() -> None:
-    """Look at schedules, run, pause, resume and delete them."""
+    """Look at schedules, add, run, pause, resume and delete them."""
 
 
 @cron.command(name="list")
@@ -74,6 +77,66 @@ def history(asked: Asked, /, name: str, limit: int, before: datetime | None) -> 
     with opened(asked) as app:
         ticks = app.list_ticks(name, limit=limit, before=before)
     show_ticks(Output(asked), ticks, limit=limit)
+
+
+@cron.command()
+@click.argument("name", metavar="NAME")
+@click.argument("expression", metavar="CRON")
+@click.argument("type", metavar="TYPE")
+@click.argument("payload", metavar="[PAYLOAD]", default="{}")
+@click.option(
+    "--tz", metavar="ZONE", default="UTC", help="IANA zone in which CRON is read (default: UTC)."
+)
+@click.option(
+    "--missed",
+    type=click.Choice([str(each) for each in Missed]),
+    default="last",
+    help="What becomes of times that nobody saw to (default: last).",
+)
+@click.option(
+    "--overlap",
+    type=click.Choice([str(each) for each in Overlap]),
+    default="allow",
+    help="Whether a task comes while the last one has not ended (default: allow).",
+)
+@click.option("--queue", metavar="NAME", help="Queue (default: default).")
+@click.option(
+    "--priority", metavar="N", type=values.Whole(), help="-100 to 100, higher first (default: 0)."
+)
+@click.option(
+    "--max-attempts", metavar="N", type=values.Whole(), help="1 means no retry (default: 20)."
+)
+@click.option("--timeout", metavar="DURATION", type=values.duration, help="Limit of one attempt.")
+@click.option(
+    "--ttl",
+    metavar="DURATION",
+    type=values.duration,
+    help="Cancel a task if it has not started in this time.",
+)
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; repeatable.")
+@click.option("--reason", metavar="TEXT", help="Why, as the audit will say.")
+@with_database
+@with_json
+@with_verbosity
+@click.pass_obj
+def add(
+    asked: Asked,
+    /,
+    name: str,
+    expression: str,
+    type: str,
+    payload: str,
+    tags: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Add a schedule by hand: a task of TYPE at each time of CRON, until it is deleted.
+
+    CRON is five fields in one argument, such as '0 3 * * *'. PAYLOAD is a JSON object, - or @FILE.
+    """
+    given = read_payload(payload, hint="PAYLOAD")
+    with opened(asked) as app:
+        added = app.add_schedule(name, expression, type, given, tags=list(tags), **options)
+    _tell(asked, name, added, done="added", already="is there already, and stays as it is")
 
 
 @cron.command()

@@ -47,7 +47,7 @@ from wherry.commands.schedules import (
     ResumeSchedule,
     RunSchedule,
 )
-from wherry.commands.scheduling import SettleSchedules
+from wherry.commands.scheduling import AddSchedule, SettleSchedules
 from wherry.commands.tally import RollFlow
 from wherry.commands.tasks import (
     CancelTasks,
@@ -79,6 +79,7 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "list_schedules": (ListSchedules,),
     "get_schedule": (ListSchedules,),
     "list_ticks": (ListTicks,),
+    "add_schedule": (AddSchedule,),
     "run_schedule": (DrawTaskIds, RunSchedule),
     "pause_schedule": (PauseSchedule,),
     "resume_schedule": (ResumeSchedule,),

@@ -27,6 +27,7 @@ from wherry.commands.schedules import (
     ResumeSchedule,
     RunSchedule,
 )
+from wherry.commands.scheduling import AddSchedule
 from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
 from wherry.commands.tokens import CreateToken, RevokeToken
 from wherry.commands.workers import DirectWorkers
@@ -148,6 +149,7 @@ _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
     PurgeTasks: _Change(_ids, lambda answers: sum(a is Purged.PURGED for a in answers)),
     PauseQueue: _Change(lambda command: {"queue": command.queue}, int),
     ResumeQueue: _Change(lambda command: {"queue": command.queue}, int),
+    AddSchedule: _Change(lambda command: {"schedule": command.schedule.name}, int),
     RunSchedule: _Change(
         lambda command: {"schedule": command.name},
         lambda _stored: 1,

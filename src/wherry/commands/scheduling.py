@@ -304,7 +304,7 @@ class DeclareSchedules(Command[Stood]):
     def _add(self, names: Sequence[str]) -> Answer[list[str]]:
         [[now]] = yield Statement("tasks/read_now", {})
         rows = [
-            added_row(schedule, now=now, by_hand=False)
+            _added(schedule, now=now, by_hand=False)
             for schedule in self.schedules
             if schedule.name in names
         ]
@@ -337,7 +337,28 @@ class DeclareSchedules(Command[Stood]):
         return [name for (name,) in done]
 
 
-def added_row(schedule: Schedule, *, now: datetime, by_hand: bool) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class AddSchedule(Command[bool]):
+    """Add a schedule that is made by hand, and fires whether or not a worker declares it.
+
+    False, and nothing changes, if there is one of this name. `reason` is for the audit only.
+    """
+
+    schedule: Schedule
+    reason: str | None = None
+
+    @property
+    def atomic(self) -> bool:
+        return True
+
+    def answer(self) -> Answer[bool]:
+        [[now]] = yield Statement("tasks/read_now", {})
+        row = _added(self.schedule, now=now, by_hand=True)
+        added = yield Statement("schedules/add_schedules", {"schedules": json.dumps([row])})
+        return bool(added)
+
+
+def _added(schedule: Schedule, *, now: datetime, by_hand: bool) -> dict[str, Any]:
     """Return a new schedule as add_schedules.sql takes it; its first time is the next one."""
     return schedule.row | {
         "definition": schedule.definition,

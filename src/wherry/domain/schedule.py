@@ -16,8 +16,16 @@ from functools import cached_property
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from wherry.domain.cron import Cron, Missed, Overlap, TickOutcome
-from wherry.domain.options import TaskSpec, check_headers
+from wherry.domain.cron import (
+    Cron,
+    Missed,
+    Overlap,
+    TickOutcome,
+    check_missed,
+    check_overlap,
+    read_cron,
+)
+from wherry.domain.options import TaskSpec, check_headers, check_name
 from wherry.domain.stored import decode
 
 # What a task of a schedule has among its headers.
@@ -65,10 +73,33 @@ class Schedule:
             "overlap": self.overlap,
         }
 
-    def check(self, now: datetime) -> None:
-        """Raise InvalidOption if it has no time behind *now*, or its tasks no room for headers."""
-        self.cron.next_after(now)
-        check_headers(planned(self, now).headers)
+    @classmethod
+    def checked(
+        cls,
+        name: object,
+        cron: object,
+        task: TaskSpec,
+        *,
+        tz: object,
+        missed: object,
+        overlap: object,
+    ) -> Schedule:
+        """Return a schedule of *task*, which was checked, but for its key: it has none.
+
+        Raises InvalidOption for what cannot be, a day that never comes included.
+        """
+        made = cls(
+            check_name(name, option="name"),
+            read_cron(cron, tz),
+            task._replace(key=None, key_ttl_seconds=None),
+            check_missed(missed),
+            check_overlap(overlap),
+        )
+        # This clock only tells whether there is such a day at all.
+        made.cron.next_after(now := datetime.now(UTC))
+        # Whether there is room for ours.
+        check_headers(planned(made, now).headers)
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,10 +58,14 @@ class Scheduler:
         """A look around has told in how many seconds the next schedule is due."""
         self._at = self._after(schedule_in)
 
-    async def run(self) -> int:
-        """Do what there is to do; answers how many tasks there are more."""
+    async def declare(self) -> None:
+        """Say which schedules this process's code declares, if it is time to say so (again)."""
         if self._declares is not None and monotonic() >= self._declare_at:
             await self._declare(self._declares)
+
+    async def run(self) -> int:
+        """Do what there is to do; answers how many tasks there are more."""
+        await self.declare()
         return await self._settle() if monotonic() >= self._at else 0
 
     async def _declare(self, declares: DeclareSchedules) -> None:

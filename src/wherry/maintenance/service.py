@@ -107,6 +107,10 @@ class Maintenance:
         """Look for due tasks now: one has been enqueued, or put back, for a moment from now."""
         self._nudged.set()
 
+    async def begin(self) -> None:
+        """Declare this process's schedules before it begins. Raises Unavailable."""
+        await self._scheduler.declare()
+
     async def run(self) -> None:
         """Keep going for ever; the owner cancels it."""
         async with asyncio.TaskGroup() as both:

@@ -123,13 +123,12 @@ class TaskType(Generic[P, R]):
     def spec(self, payload: Mapping[str, Any], options: Mapping[str, Any]) -> TaskSpec:
         """Return the checked task of a payload; *options* are those that a type may declare.
 
-        It has no key. Raises HandlerError if the payload does not fit, or InvalidTask.
+        Raises HandlerError if the payload does not fit, or InvalidTask.
         """
         Options.declared(options)
         text = encode(payload)
         self.bind({**payload})
-        made = self.options.changed(options).spec(self.name, text)
-        return made._replace(key=None, key_ttl_seconds=None)
+        return self.options.changed(options).spec(self.name, text)
 
     def bind(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments for a stored payload. Raises HandlerError if they do not fit."""

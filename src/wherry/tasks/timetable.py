@@ -7,11 +7,8 @@ no database, and a program that only enqueues declares nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-from wherry.domain.cron import check_missed, check_overlap, read_cron
-from wherry.domain.options import check_name
 from wherry.domain.schedule import Schedule
 from wherry.errors import HandlerError
 from wherry.tasks.registry import described, place
@@ -65,13 +62,11 @@ def scheduled(
         raise HandlerError(
             f"{task_type!r} is no task type: put @app.schedule(...) above @app.task, not below it"
         )
-    schedule = Schedule(
-        check_name(task_type.name if name is None else name, option="name"),
-        read_cron(cron, tz),
+    return Schedule.checked(
+        task_type.name if name is None else name,
+        cron,
         task_type.spec({} if payload is None else payload, options),
-        check_missed(missed),
-        check_overlap(overlap),
+        tz=tz,
+        missed=missed,
+        overlap=overlap,
     )
-    # This clock only tells whether there is such a day at all.
-    schedule.check(datetime.now(UTC))
-    return schedule

@@ -1,0 +1,200 @@
+"""What workers declare stands in the database, and no two deploys take turns at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from tests.pg.schedules import (
+    NOON,
+    StillClock,
+    beat,
+    declare,
+    minutes,
+    outcomes,
+    planned_of,
+    schedule,
+    seen,
+    settle,
+)
+from tests.pg.support import OpenSession, Session, result_of
+from wherry.commands.scheduling import AddSchedule, DeclareSchedules
+from wherry.commands.workers import LeaveWorker
+
+OLD = schedule(payload={"of": "old"})
+NEW = schedule(payload={"of": "new"})
+
+
+@pytest.fixture
+def clock(session: Session) -> StillClock:
+    return StillClock(session, NOON)
+
+
+def payload(session: Session) -> object:
+    return session.value("select payload ->> 'of' from wherry.schedule")
+
+
+def leave(session: Session, n: int) -> None:
+    session.call(LeaveWorker(beat(session, n)))
+
+
+def test_declaring_again_changes_nothing(session: Session, clock: StillClock) -> None:
+    stood = declare(session, schedule("a"), schedule("b"))
+    before = session.dump("schedule", "declaration")
+    clock.advance(seconds=1)
+
+    again = declare(session, schedule("b"), schedule("a"))
+
+    assert (stood.added, stood.is_news) == (("a", "b"), True)
+    assert (again.added, again.replaced, again.is_news) == ((), (), False)
+    assert session.dump("schedule", "declaration") == before
+
+
+def test_newer_code_takes_the_place_of_older_and_keeps_what_is_known(
+    session: Session, clock: StillClock
+) -> None:
+    declare(session, OLD)
+    clock.advance(minutes=1)
+    settle(session)
+
+    stood = declare(session, NEW, n=2)
+
+    assert stood.replaced == ("s",)
+    told = seen(session)
+    assert (payload(session), told.fired, told.declared_by) == ("new", 1, 2)
+
+
+def test_older_code_that_starts_again_gives_way_as_long_as_newer_is_alive(
+    session: Session, clock: StillClock
+) -> None:
+    """Else workers of two deploys would take turns for ever."""
+    declare(session, OLD, n=1)
+    declare(session, NEW, n=2)
+
+    for n in (1, 3):
+        assert declare(session, OLD, n=n).gave_way == ("s",)
+        assert payload(session) == "new"
+    # After a step back nobody declares the newer one any more.
+    leave(session, 2)
+    assert declare(session, OLD, n=3).replaced == ("s",)
+    assert payload(session) == "old"
+    # And the newer one, once it is stepped back from, is the one that is behind.
+    assert declare(session, NEW, n=4).gave_way == ("s",)
+
+
+def test_a_worker_that_is_silent_holds_nothing(session: Session, clock: StillClock) -> None:
+    declare(session, OLD, n=1)
+    declare(session, NEW, n=2)
+    beat(session, 2, seconds=30)
+    clock.advance(minutes=1)
+
+    assert declare(session, OLD, n=1).replaced == ("s",)
+
+
+def test_what_was_due_by_the_old_definition_is_settled_by_it_first(
+    session: Session, clock: StillClock
+) -> None:
+    declare(session, schedule(payload={"of": "old"}, missed="all"))
+    clock.advance(minutes=3)
+
+    stood = declare(session, schedule(cron="0 0 1 1 *", payload={"of": "new"}), n=2)
+
+    assert stood.replaced == ("s",)
+    assert outcomes(session) == [("fired", 1)] * 3
+    assert session.rows("select distinct payload ->> 'of' from wherry.tasks") == [("old",)]
+    next_at = seen(session).next_at
+    assert next_at is not None
+    assert (next_at.month, next_at.day, next_at.hour) == (1, 1, 0)
+
+
+def test_another_expression_brings_no_time_that_was_settled(
+    session: Session, clock: StillClock
+) -> None:
+    """Also if the clock has stepped back meanwhile."""
+    declare(session, schedule())
+    clock.advance(minutes=10)
+    settle(session)
+    last = seen(session).last_at
+    clock.step(-minutes(5))
+
+    declare(session, schedule(cron="*/1 * * * *"), n=2)
+
+    next_at = seen(session).next_at
+    assert last is not None
+    assert next_at == last + minutes(1)
+
+
+def test_more_than_a_step_can_settle_puts_the_change_off(
+    session: Session, clock: StillClock
+) -> None:
+    declare(session, schedule(payload={"of": "old"}))
+    clock.advance(days=3)
+
+    stood = declare(session, NEW, n=2)
+
+    assert stood.replaced == ()
+    settle(session)
+    assert declare(session, NEW, n=2).replaced == ("s",)
+    assert len(planned_of(session)) == 1
+
+
+def test_a_changed_schedule_that_is_paused_stays_paused(
+    session: Session, clock: StillClock
+) -> None:
+    declare(session, OLD)
+    session.rows("update wherry.schedule set paused_at = wherry.now(), due_at = null")
+
+    declare(session, NEW, n=2)
+    clock.advance(minutes=5)
+
+    assert payload(session) == "new"
+    assert settle(session)[0].next_in is None
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_two_that_start_at_once_add_it_once(
+    session: Session,
+    open_session: OpenSession,
+    start: Callable[..., Future[Any]],
+    until_blocked: Callable[..., None],
+    commits: bool,
+) -> None:
+    one, two = beat(session, 1), beat(session, 2)
+    first, second = open_session(), open_session()
+    first.begin()
+    first.call(DeclareSchedules((OLD,), one))
+
+    waiting = start(second.call, DeclareSchedules((OLD,), two))
+    until_blocked(second, first)
+    first.rows("commit" if commits else "rollback")
+
+    assert result_of(waiting).added == (() if commits else ("s",))
+    assert session.call(DeclareSchedules((OLD,), two)).replaced == ()
+    assert seen(session).declared_by == (2 if commits else 1)
+
+
+def test_what_was_made_by_hand_stands_and_fires_undeclared(
+    session: Session, clock: StillClock
+) -> None:
+    assert session.call(AddSchedule(OLD)) is True
+    assert session.call(AddSchedule(NEW)) is False
+    clock.advance(minutes=1)
+    settle(session)
+
+    stood = declare(session, NEW)
+
+    assert (stood.by_hand, stood.gave_way, stood.replaced) == (("s",), (), ())
+    assert (payload(session), seen(session).by_hand, seen(session).fired) == ("old", True, 1)
+
+
+def test_of_former_definitions_the_newest_are_remembered(session: Session) -> None:
+    for n in range(25):
+        declare(session, schedule(payload={"n": n}), n=n + 1)
+
+    [former] = session.rows("select former from wherry.schedule")[0]
+
+    assert len(former) == 20
+    assert former[-1] == schedule(payload={"n": 23}).definition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.facts import wait_for
 from tests.pg.schedules import (
     NOON,
     StillClock,
@@ -259,6 +260,10 @@ def test_who_dies_before_the_commit_leaves_nothing(
     dying.begin()
     assert len(dying.call(SettleSchedules()).fired) == 1
     dying.close()
+    wait_for(
+        lambda: session.rows("select from pg_stat_activity where pid = %s", dying.pid) == [],
+        what="the dead one's transaction is over",
+    )
 
     settle(session)
 

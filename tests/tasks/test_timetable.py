@@ -32,7 +32,8 @@ def report(region: str, days: int = 1) -> None:
 def made(**said: Any) -> wherry.App:
     app = wherry.App()
     task = app.task(name="report", queue="reports", max_attempts=3, tags=["r"])(report)
-    app.schedule("0 3 * * *", **{"payload": {"region": "eu"}, **said})(task)
+    options: dict[str, Any] = {"payload": {"region": "eu"}, **said}
+    app.schedule("0 3 * * *", **options)(task)
     return app
 
 

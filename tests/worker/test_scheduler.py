@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.facts import await_for
 from tests.pg.schedules import schedule
 from tests.worker.fake import in_turn
 from tests.worker.support import at_work
-from tests.worker.test_maintenance import NOTHING, maintaining, replace
+from tests.worker.test_maintenance import NOTHING, maintaining
 from wherry.commands.maintenance import LookAround, Seen
 from wherry.commands.scheduling import (
     DeclareSchedules,

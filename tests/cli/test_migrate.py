@@ -26,7 +26,7 @@ def test_migrate_applies_what_is_missing_once(cli: Cli) -> None:
         f"applied {name}" for name in FILES
     ]
     assert second == Answer(0, "nothing to apply: the schema is up to date\n", "")
-    assert given == {"schema": "new one", "dry_run": False, "applied": []}
+    assert given == {"schema": "new one", "dry_run": False, "applied": [], "lacking_rights": []}
 
 
 def test_a_rehearsal_names_the_files_and_leaves_nothing(cli: Cli) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -98,6 +99,7 @@ def _apply(out: Output, asked: Asked, schema: str, *, dry_run: bool, wait: timed
     go = migrations.dry_run if dry_run else migrations.migrate
     with database(asked) as dsn:
         applied = go(dsn, schema=schema, wait_for=wait)
+        lacking = [] if dry_run else migrations.lacking(dsn, schema=schema)
     if out.as_json:
         out.json(
             {
@@ -112,6 +114,7 @@ def _apply(out: Output, asked: Asked, schema: str, *, dry_run: bool, wait: timed
                     }
                     for each in applied
                 ],
+                "lacking_rights": [asdict(each) for each in lacking],
             }
         )
         return
@@ -121,6 +124,16 @@ def _apply(out: Output, asked: Asked, schema: str, *, dry_run: bool, wait: timed
         out.line("nothing to apply: the schema is up to date")
     elif dry_run:
         out.line(f"{count(len(applied), 'migration')} would be applied; nothing was changed")
+    if lacking:
+        roles = ", ".join(f"{each.role} ({each.kind})" for each in lacking)
+        asked_for = " ".join(
+            f"--grants {shlex.quote(f'{each.kind}={each.role}')}" for each in lacking
+        )
+        of = "" if schema == DEFAULT_SCHEMA else f"--schema {shlex.quote(schema)} "
+        out.note(
+            f"these roles lack rights that this version needs: {roles}. Run as the owner what this"
+            f" prints: wherry migrate {of}{asked_for}"
+        )
 
 
 def _line(applied: Applied, *, dry_run: bool) -> str:

@@ -4,8 +4,20 @@
 workers call when they start; it needs no right but SELECT, and it never changes anything.
 """
 
+from wherry.migrations.lacking import Lacking, lacking
 from wherry.migrations.roles import grants
 from wherry.migrations.run import Applied, MigrationState, check, dry_run, migrate, status
 from wherry.migrations.script import sql
 
-__all__ = ["Applied", "MigrationState", "check", "dry_run", "grants", "migrate", "sql", "status"]
+__all__ = [
+    "Applied",
+    "Lacking",
+    "MigrationState",
+    "check",
+    "dry_run",
+    "grants",
+    "lacking",
+    "migrate",
+    "sql",
+    "status",
+]

@@ -7,7 +7,7 @@ a worker also runs on a schema one step newer, a migration refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -90,7 +90,9 @@ def encoded(conn: psycopg.Connection[Any], statement: str) -> bytes:
 
 
 def rows(
-    conn: psycopg.Connection[Any], statement: str, params: Sequence[Any] | None = None
+    conn: psycopg.Connection[Any],
+    statement: str,
+    params: Sequence[Any] | Mapping[str, Any] | None = None,
 ) -> list[tuple[Any, ...]]:
     """Run one statement and return its rows, whatever row factory the connection has."""
     with conn.cursor(row_factory=tuple_row) as cursor:

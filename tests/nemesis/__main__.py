@@ -122,7 +122,9 @@ def are_caught(names: Sequence[str], seed: int) -> bool:
     escaped = 0
     for name in names:
         for number in range(TRIES):
-            verdict = torture(seconds=MUTANT_SECONDS, seed=seed + number, mutant=name)
+            verdict = torture(
+                seconds=MUTANT_SECONDS, seed=seed + number, mutant=name, owing=coverage.untried
+            )
             if verdict.broken:
                 found = ", ".join(f"{what} ({len(c)})" for what, c in verdict.broken.items())
                 print(f"| `{name}` | {number + 1} | {found} |", flush=True)

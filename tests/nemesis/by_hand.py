@@ -26,6 +26,7 @@ from wherry import Lease
 THREADS = 4
 # Of all threads: two of them then report the same lease at once.
 EARLIER_KEPT = 60
+MANY_AT_ONCE, LONG_SECONDS = 20, 3.0
 IN_A_TRANSACTION = "complete in a transaction"
 VERBS = ("complete", "fail", "snooze", "release", IN_A_TRANSACTION)
 
@@ -50,9 +51,10 @@ class Hand:
             else:
                 self.misbehave(leases)
 
-    def lease(self) -> list[Lease]:
+    def lease(self, *, most: int | None = None, seconds: float | None = None) -> list[Lease]:
         """Lease a few tasks for a short time."""
-        limit, seconds = self._rng.randint(1, 4), self._rng.uniform(0.5, 1.5)
+        limit = most or self._rng.randint(1, 4)
+        seconds = seconds or self._rng.uniform(0.5, 1.5)
         if is_ending():
             seconds = 3.0
         leases: list[Lease] = []
@@ -88,18 +90,25 @@ class Hand:
                     self.report(earlier, self._rng.choice(VERBS))
 
     def give_away(self, lease: Lease) -> None:
-        """Report when somebody else holds the task, and what is left of our batch is still ours."""
+        """Report when somebody else holds the task, and what is left of our batch is still ours.
+
+        Whoever that is has it for a while: it is we, by another lease, if nobody else is quicker.
+        """
         self.report(lease, self._rng.choice(("fail", "release")))
-        for _ in range(40):
-            time.sleep(0.01)
+        taken: list[Lease] = []
+        for _ in range(20):
+            taken += self.lease(most=MANY_AT_ONCE, seconds=LONG_SECONDS)
             with history.mine().asking("look", id=lease.id) as asking:
                 task = app.get_task(lease.id)
                 asking.told(found=task is not None)
                 if task is not None and task.token > lease.token:
                     break
+            time.sleep(0.01)
         # Each has a fence of its own, and a right one changes nothing for those after it.
         for verb in self._rng.sample(VERBS, len(VERBS)):
             self.report(lease, verb)
+        for other in taken:
+            self.report(other, "complete")
 
     def beat(self, leases: Sequence[Lease]) -> None:
         """Extend some leases, perhaps a part of a batch, perhaps ones that ended long ago."""

@@ -1,14 +1,20 @@
 """Judges a run: every promise is a function from the evidence to its complaints.
 
 The names are those of the invariants the product is built to keep (W durability, K keys, L leases,
-C outcomes, O liveness). A promise that needs a moment of grace says how long and why.
+C outcomes, S schedules, O liveness). A promise that needs a moment of grace says how long and why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tests.nemesis import promised_enqueues, promised_leases, promised_outcomes, promised_peace
+from tests.nemesis import (
+    promised_enqueues,
+    promised_leases,
+    promised_outcomes,
+    promised_peace,
+    promised_schedules,
+)
 from tests.nemesis.evidence import Evidence
 
 Promise = Callable[[Evidence], Iterable[str]]
@@ -17,6 +23,7 @@ PROMISES: dict[str, Promise] = {
     **promised_enqueues.PROMISES,
     **promised_leases.PROMISES,
     **promised_outcomes.PROMISES,
+    **promised_schedules.PROMISES,
     **promised_peace.PROMISES,
 }
 

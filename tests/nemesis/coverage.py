@@ -6,13 +6,15 @@ there are several runs, one after the other, it has to happen in one of them.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from tests.nemesis.doors import FAR_WORKER
 from tests.nemesis.evidence import Evidence
 from tests.nemesis.faults import EACH_ROUND, EACH_ROUND_OF_BULK
 from tests.nemesis.tasks import HAND, TAKEN_ALONG
+from wherry.domain.schedule import SCHEDULE_HEADER
 
 # In any run, however short and however busy the machine.
 ALWAYS = (
@@ -39,9 +41,16 @@ ALWAYS = (
     "far: leased by a worker",
     "far: worker's report done",
     "far: cancel told",
+    "schedule: fired",
+)
+# A report by who held the task before, while somebody else holds it: what every fence is for.
+LATE = tuple(
+    f"late: {verb} while another holds the task"
+    for verb in ("complete", "fail", "snooze", "release", "complete in a transaction")
 )
 # In a run that is long enough to be sure of it.
 IN_TIME = (
+    *LATE,
     "key: taken over from an ended task",
     "report: busy",
     "cancel: requested",
@@ -59,6 +68,11 @@ IN_TIME = (
     "cancel: met another one",
     "pause: told",
     "pause: resumed by another",
+    "schedule: missed",
+    "schedule: overlapped",
+    "schedule: paused",
+    "schedule: by_hand",
+    "schedule: fired by another than the last one",
     "refused: deadlock detected",
     "refused: canceling statement due to lock timeout",
 )
@@ -84,6 +98,11 @@ def missed(seen: Counter[str], *, seconds: float, bulk: bool = False) -> list[st
     return [event for event in wanted if not seen[event]]
 
 
+def untried(seen: Counter[str]) -> list[str]:
+    """Return what a run with a known bug should try as well, before it is over."""
+    return [event for event in LATE if not seen[event]]
+
+
 def count(evidence: Evidence) -> Counter[str]:
     """Count every event by name."""
     return Counter(_events(evidence))
@@ -99,6 +118,8 @@ def _events(evidence: Evidence) -> Iterator[str]:
         yield from (f"cancel: {answer}" for _, answer in call.told["answers"])
         yield from ["far: cancel told"] * bool(call.asked.get("far"))
     yield from _crowds(evidence)
+    yield from _late(evidence)
+    yield from _schedules(evidence)
     yield from ("pause: told" for _ in evidence.of("pause", "told"))
     for call in evidence.of("resume", "told"):
         yield from ["pause: resumed by another"] * (not call.told["changed"])
@@ -125,6 +146,31 @@ def _crowds(evidence: Evidence) -> Iterator[str]:
             yield "cancel: met another one"
         for id_ in call.asked["ids"]:
             under_way_until[id_] = max(under_way_until.get(id_, 0.0), call.ended_at)
+
+
+def _late(evidence: Evidence) -> Iterator[str]:
+    held: defaultdict[int, list[tuple[int, float, float]]] = defaultdict(list)
+    ends = evidence.ends()
+    for fence, begin in evidence.begins().items():
+        end = ends.get(fence)
+        held[fence[0]].append((fence[1], begin.at, math.inf if end is None else end.at))
+    for call in evidence.of("report"):
+        id_, token, _ = call.asked["fence"]
+        if any(
+            newer > token and begin < call.asked_at < end for newer, begin, end in held[int(id_)]
+        ):
+            yield f"late: {call.asked['verb']} while another holds the task"
+
+
+def _schedules(evidence: Evidence) -> Iterator[str]:
+    for tick in evidence.ticks:
+        yield from [f"schedule: {tick['outcome']}"] * tick["n"]
+    last: dict[str, str] = {}
+    for life in sorted(evidence.lives.values(), key=lambda life: life.steps[0].n):
+        name, by = life.headers.get(SCHEDULE_HEADER), life.steps[0].application
+        if name is not None and last.setdefault(name, by) != by:
+            yield "schedule: fired by another than the last one"
+            last[name] = by
 
 
 def _enqueues(evidence: Evidence) -> Iterator[str]:

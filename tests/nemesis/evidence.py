@@ -17,7 +17,7 @@ import psycopg
 from tests.nemesis import audit, history, lives
 from tests.nemesis.cast import Ended
 from tests.nemesis.history import Call, Note
-from tests.nemesis.lives import Fence, Life, Step
+from tests.nemesis.lives import Fence, Life, Row, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ class Evidence:
     states: dict[int, str]
     transfers: list[tuple[int, int, str, int, int, int]]
     balances: dict[int, int]
+    schedules: list[Row]
+    ticks: list[Row]
     ended: list[Ended]
     faults: Counter[str]
     left_over: list[str]
@@ -134,7 +136,12 @@ def gather(
         "select task_id, token, lease_id, source, target, amount from bank.transfer"
     ).fetchall()
     balances = connection.execute("select id, balance from bank.account").fetchall()
+    schedules = connection.execute("select to_jsonb(s) from wherry.schedule s").fetchall()
+    ticks = connection.execute(
+        "select to_jsonb(t) from wherry.tick t order by schedule, planned_at, by_hand"
+    ).fetchall()
     return Evidence(
-        lives.read(entries), entries, calls, notes, dict(rows), transfers, dict(balances), ended,
-        faults, left_over, server_log,
+        lives.read(entries), entries, calls, notes, dict(rows), transfers, dict(balances),
+        [row for (row,) in schedules], [row for (row,) in ticks], ended, faults, left_over,
+        server_log,
     )  # fmt: skip

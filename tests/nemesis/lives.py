@@ -111,6 +111,11 @@ class Life:
         return None if key is None else str(key)
 
     @property
+    def headers(self) -> Row:
+        """The task's headers."""
+        return dict(self._row["headers"] or {})
+
+    @property
     def last(self) -> Step:
         """The last step that left something behind."""
         return [step for step in self.steps if step.kind != "resent"][-1]

@@ -6,15 +6,19 @@ only.
 
 from __future__ import annotations
 
+import json
 import os
 import pkgutil
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from unittest import mock
 
 from tests.mutants import Mutant
+from wherry.commands.base import Rows, Statement
 
 VARIABLE = "NEMESIS_MUTANT"
 
@@ -144,6 +148,17 @@ MUTANTS = {
             "leases/lease_for_pollers",
             ((r"token = live\.token \+ 1", "token = greatest(live.token, 1)"),),
         ),
+        Mutant(
+            "schedule_forgets_a_time",
+            "schedules/settle_schedules",
+            ((r"set next_at = settled\.next_at",
+              "set next_at = settled.next_at + trunc(random() * 1.2) * interval '2 seconds'"),),
+        ),
+        Mutant(
+            "schedule_claimed_by_all",
+            "schedules/claim_due_schedules",
+            ((r"\n *for update skip locked", ""),),
+        ),
     )
 }  # fmt: skip
 
@@ -167,9 +182,39 @@ def _dealt_twice(poll: Any) -> Any:
     return dealing_twice
 
 
+def _settled_again(settle: Any) -> Any:
+    """Go back to times that were seen to, now and then, and do not look whether they were."""
+
+    def again(names: Sequence[str]) -> Generator[Statement, Rows, Any]:
+        steps = settle(names)
+        try:
+            statement = next(steps)
+            while True:
+                params = dict(statement.params)
+                ticks = json.loads(str(params.get("ticks", "[]")))
+                if statement.name == "schedules/settle_schedules" and random.random() < 0.2:
+                    settled = json.loads(str(params["settled"]))
+                    backs = [
+                        each | {"next_at": each["last_at"] or each["next_at"]} for each in settled
+                    ]
+                    params["settled"] = json.dumps(backs)
+                rows = yield Statement(statement.name, params)
+                if ticks:
+                    rows = [
+                        (each["schedule"], datetime.fromisoformat(each["planned_at"]))
+                        for each in ticks
+                    ]
+                statement = steps.send(rows)
+        except StopIteration as end:
+            return end.value
+
+    return again
+
+
 # Bugs of which no statement knows: a function, by name, and what it becomes.
 FUNCTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "resend_draws_anew": ("wherry.commands.tasks.EnqueueTasks.again", _drawn_anew),
+    "schedule_settled_again": ("wherry.commands.scheduling.settle", _settled_again),
     "desk_deals_twice": ("wherry.server.desk.Desk.poll", _dealt_twice),
 }
 # Not a statement's text, but a setting: nothing waits for the disk.

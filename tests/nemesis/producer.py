@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -25,9 +25,11 @@ from tests.nemesis import history
 from tests.nemesis.asking import Ask, ask_for
 from tests.nemesis.doors import database
 from tests.nemesis.player import is_ending, play
-from tests.nemesis.tasks import ACCOUNTS, HAND, LEASE_SECONDS, app, far
+from tests.nemesis.tasks import ACCOUNTS, ALONE, HAND, LEASE_SECONDS, PERIODS, app, far
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, new_token
 from wherry.domain.options import Options
+
+Answer = TypeVar("Answer")
 
 THREADS = 3
 RARE = 3
@@ -38,6 +40,14 @@ WORN_KEYS = 3
 STORMY = ("mixed", "slow", "bank")
 FAR_SHARE = 0.35
 GIANT_BYTES = 900_000
+
+
+def if_there(act: Callable[[], Answer]) -> Answer | None:
+    """Return what is answered of a schedule, which no worker may have declared yet."""
+    try:
+        return act()
+    except wherry.NotFound:
+        return None
 
 
 class Producer:
@@ -57,7 +67,7 @@ class Producer:
             (self.bulk, 3), (self.by_sql, 4), (self.rolled_back, 4), (self.storm, 12),
             (self.cancel, 8), (self.requeue, 3), (self.purge, 1), (self.look, 3),
             (self.giant, 1), (self.cancel_storm, 1.5), (self.pause, 3), (self.crossed, 1),
-            (self.sent_again, 2),
+            (self.sent_again, 2), (self.pause_schedule, 2), (self.run_schedule, 2),
         ]  # fmt: skip
         # What is rare comes first, once: a busy machine may leave time for little else.
         rare = [act for act, weight in acts if weight <= RARE]
@@ -226,6 +236,22 @@ class Producer:
         time.sleep(self._rng.uniform(0.1, 0.6))
         with history.mine().asking("resume", queue=queue) as asking:
             asking.told(changed=self._way().resume_queue(queue))
+
+    def pause_schedule(self) -> None:
+        """Pause a schedule for some of its times; somebody else may resume it before we do."""
+        name = self._rng.choice(sorted(PERIODS))
+        with history.mine().asking("pause a schedule", name=name) as asking:
+            asking.told(changed=if_there(lambda: app.pause_schedule(name)))
+        time.sleep(self._rng.uniform(0.1, 2.5))
+        with history.mine().asking("resume a schedule", name=name) as asking:
+            asking.told(changed=if_there(lambda: app.resume_schedule(name)))
+
+    def run_schedule(self) -> None:
+        """Run a schedule by hand; one that is to be alone is left alone."""
+        name = self._rng.choice(sorted(PERIODS.keys() - {ALONE}))
+        with history.mine().asking("run a schedule", name=name) as asking:
+            answer = if_there(lambda: app.run_schedule(name))
+            asking.told(id=None if answer is None else answer.id)
 
     def requeue(self) -> None:
         """Put back a few that have ended."""

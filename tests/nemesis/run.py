@@ -257,6 +257,10 @@ class Stage:
                 # Whoever paused it may have been killed.
                 with history.asking("resume", queue=queue) as asking:
                     asking.told(changed=app.resume_queue(queue))
+            for schedule in app.list_schedules():
+                # Or there would always be one more task.
+                with history.asking("pause a schedule", name=schedule.name) as asking:
+                    asking.told(changed=app.pause_schedule(schedule.name))
         ends_at = time.monotonic() + self._drain_seconds
         with self.server.connect() as connection:
             while (live := _unsettled(connection)) and time.monotonic() < ends_at:

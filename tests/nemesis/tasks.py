@@ -206,6 +206,26 @@ async def chore(nonce: str) -> None:
     began(nonce)
 
 
+# The schedules, and how many seconds are between their times.
+PERIODS = {"all": 1, "alone": 2, "last": 1}
+ALONE = "alone"
+# Of all tasks of schedules, which nobody asked for.
+SCHEDULED = "scheduled"
+
+
+# Where nobody requeues, purges or cancels, and workers are taken along.
+@app.schedule("* * * * * *", name="all", missed="all", payload={"nonce": SCHEDULED})
+@app.schedule("* * * * * *", name="last", missed="last", payload={"nonce": SCHEDULED})
+@app.schedule(
+    "*/2 * * * * *", name=ALONE, overlap="skip", payload={"nonce": SCHEDULED, "seconds": 1.5}
+)
+@app.task(queue="rough", retry=SOON, max_attempts=MANY)
+async def scheduled(nonce: str, seconds: float = 0.0) -> None:
+    """Be there once for each time."""
+    began(nonce)
+    await asyncio.sleep(seconds)
+
+
 # All but that of the chores.
 QUEUES = ("mixed", "rough", "slow", "bank")
 

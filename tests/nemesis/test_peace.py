@@ -24,7 +24,7 @@ def evidence(*, dismissed: bool, fault: tuple[float, str], stored_at: float) -> 
         Note(WHO, LEFT_AT, "logged", {"text": text}),
     ]
     ended = [Ended(WHO, 1, 30.0, killed=False, dismissed=dismissed)]
-    return Evidence({}, [], [], notes, {}, [], {}, ended, Counter(), [], "")
+    return Evidence({}, [], [], notes, {}, [], {}, [], [], ended, Counter(), [], "")
 
 
 def test_a_worker_that_was_cut_off_while_it_left_may_leave_outcomes_behind() -> None:

@@ -17,6 +17,9 @@ _LEFT_TO_OTHERS = {
     "batch_loses_its_third",
     "keyed_batch_loses_its_fifth",
     "far_lease_keeps_token",
+    # The machine declares no schedules.
+    "schedule_forgets_a_time",
+    "schedule_claimed_by_all",
 }
 _ON_CANCEL = (
     (r"case when live\.cancel_requested_at is not null then 'canceled'\n *when", "case when"),

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from tests.nemesis.doors import FAR_WORKER
 from tests.nemesis.evidence import Evidence
 from tests.nemesis.faults import EACH_ROUND, EACH_ROUND_OF_BULK
-from tests.nemesis.tasks import HAND, TAKEN_ALONG
+from tests.nemesis.promised_leases import crowds
+from tests.nemesis.tasks import HAND, MOST_RUNNING, TAKEN_ALONG
 from wherry.domain.schedule import SCHEDULE_HEADER
 
 # In any run, however short and however busy the machine.
@@ -68,6 +69,7 @@ IN_TIME = (
     "cancel: met another one",
     "pause: told",
     "pause: resumed by another",
+    "limit: as many leased as may be",
     "schedule: missed",
     "schedule: overlapped",
     "schedule: paused",
@@ -119,6 +121,8 @@ def _events(evidence: Evidence) -> Iterator[str]:
         yield from ["far: cancel told"] * bool(call.asked.get("far"))
     yield from _crowds(evidence)
     yield from _late(evidence)
+    for leased, _ in crowds(evidence):
+        yield from ["limit: as many leased as may be"] * (leased == MOST_RUNNING)
     yield from _schedules(evidence)
     yield from ("pause: told" for _ in evidence.of("pause", "told"))
     for call in evidence.of("resume", "told"):

@@ -149,6 +149,12 @@ MUTANTS = {
             ((r"token = live\.token \+ 1", "token = greatest(live.token, 1)"),),
         ),
         Mutant(
+            "limit_without_its_lock",
+            "leases/lease_tasks",
+            ((r"wherry\.room_in\(limited\.queue\)",
+              "limited.max_running - wherry.running_in(limited.queue, limited.max_running)"),),
+        ),
+        Mutant(
             "schedule_forgets_a_time",
             "schedules/settle_schedules",
             ((r"set next_at = settled\.next_at",

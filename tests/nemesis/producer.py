@@ -25,7 +25,17 @@ from tests.nemesis import history
 from tests.nemesis.asking import Ask, ask_for
 from tests.nemesis.doors import database
 from tests.nemesis.player import is_ending, play
-from tests.nemesis.tasks import ACCOUNTS, ALONE, HAND, LEASE_SECONDS, PERIODS, app, far
+from tests.nemesis.tasks import (
+    ACCOUNTS,
+    ALONE,
+    HAND,
+    LEASE_SECONDS,
+    LIMITED,
+    MOST_RUNNING,
+    PERIODS,
+    app,
+    far,
+)
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks, new_token
 from wherry.domain.options import Options
 
@@ -68,6 +78,7 @@ class Producer:
             (self.cancel, 8), (self.requeue, 3), (self.purge, 1), (self.look, 3),
             (self.giant, 1), (self.cancel_storm, 1.5), (self.pause, 3), (self.crossed, 1),
             (self.sent_again, 2), (self.pause_schedule, 2), (self.run_schedule, 2),
+            (self.crowd, 3),
         ]  # fmt: skip
         # What is rare comes first, once: a busy machine may leave time for little else.
         rare = [act for act, weight in acts if weight <= RARE]
@@ -138,6 +149,14 @@ class Producer:
         asked = [ask_for("plain") for _ in range(self._rng.randint(5, 40))]
         for task in self._rng.sample(asked, self._rng.choice((0, 3))):
             task["key"] = f"bulk-{self._rng.randint(1, 10_000)}"
+        self.enqueue(asked)
+
+    def crowd(self) -> None:
+        """More at once than may run at once."""
+        asked = [
+            ask_for("crowded", queue=LIMITED, seconds=round(self._rng.uniform(0.02, 0.3), 2))
+            for _ in range(3 * MOST_RUNNING)
+        ]
         self.enqueue(asked)
 
     def sent_again(self) -> None:

@@ -13,7 +13,7 @@ from tests.nemesis.audit import Entry
 from tests.nemesis.doors import FAR_WORKER
 from tests.nemesis.evidence import Evidence, fence_of
 from tests.nemesis.lives import Fence, Step, instant
-from tests.nemesis.tasks import HAND, LEASE_SECONDS
+from tests.nemesis.tasks import HAND, LEASE_SECONDS, LIMITED, MOST_RUNNING
 
 # A float of today's seconds is exact to a quarter of a microsecond; PostgreSQL's clock to one.
 EXACT = 2e-6
@@ -190,6 +190,29 @@ def expired_reports_are_refused(evidence: Evidence) -> Iterator[str]:
             yield f"accepted {late:.6f} s after the lease's end: {step}\n{life}"
 
 
+def crowds(evidence: Evidence) -> Iterator[tuple[int, Step]]:
+    """Return how many of the limited queue were leased after each lease of one, at least.
+
+    In the order of the entries: whoever leases has seen those gone that it does not count, so their
+    entries were there before. What was rolled back left none.
+    """
+    steps = [(step, life) for life, step in evidence.steps() if life.queue == LIMITED]
+    leased: set[int] = set()
+    for step, life in sorted(steps, key=lambda found: found[0].n):
+        if step.is_lease:
+            leased.add(life.id)
+            yield len(leased), step
+        elif step.leaves_lease:
+            leased.discard(life.id)
+
+
+def limits_are_kept(evidence: Evidence) -> Iterator[str]:
+    """L11: no more of a limited queue are leased at once than may be."""
+    for leased, step in crowds(evidence):
+        if leased > MOST_RUNNING:
+            yield f"{leased} of the queue {LIMITED} were leased at once: {step}"
+
+
 PROMISES: dict[str, Callable[[Evidence], Iterator[str]]] = {
     "L1 tokens grow by one": tokens_grow_by_one,
     "L2 attempts are counted": attempts_are_counted,
@@ -201,4 +224,5 @@ PROMISES: dict[str, Callable[[Evidence], Iterator[str]]] = {
     "L6 paused queues give nothing": paused_queues_give_nothing,
     "L8 nothing begins after its deadline": nothing_begins_after_its_deadline,
     "L10 expired reports are refused": expired_reports_are_refused,
+    "L11 limits are kept": limits_are_kept,
 }

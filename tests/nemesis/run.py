@@ -149,6 +149,8 @@ class Stage:
         self.server = Server()
         try:
             migrate(self.server.dsn)
+            with wherry.App(self.server.dsn) as app:
+                app.set_queue_limits(tasks.LIMITED, max_running=tasks.MOST_RUNNING)
             with self.server.connect() as connection:
                 audit.install(connection)
                 if with_bulk:

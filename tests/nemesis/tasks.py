@@ -206,6 +206,17 @@ async def chore(nonce: str) -> None:
     began(nonce)
 
 
+# A queue of which no more may run at once, over all workers.
+LIMITED, MOST_RUNNING = "limited", 3
+
+
+@app.task(queue=LIMITED, retry=SOON, max_attempts=MANY)
+async def crowded(nonce: str, seconds: float) -> None:
+    """Run beside few others of its queue."""
+    began(nonce)
+    await asyncio.sleep(seconds)
+
+
 # The schedules, and how many seconds are between their times.
 PERIODS = {"all": 1, "alone": 2, "last": 1}
 ALONE = "alone"
@@ -227,7 +238,7 @@ async def scheduled(nonce: str, seconds: float = 0.0) -> None:
 
 
 # All but that of the chores.
-QUEUES = ("mixed", "rough", "slow", "bank")
+QUEUES = ("mixed", "rough", "slow", "bank", LIMITED)
 
 
 def began(nonce: str) -> wherry.Lease:

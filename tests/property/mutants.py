@@ -17,6 +17,7 @@ _LEFT_TO_OTHERS = {
     "batch_loses_its_third",
     "keyed_batch_loses_its_fifth",
     "far_lease_keeps_token",
+    "limit_without_its_lock",
     # The machine declares no schedules.
     "schedule_forgets_a_time",
     "schedule_claimed_by_all",

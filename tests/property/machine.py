@@ -35,6 +35,7 @@ asked = st.builds(
     key_ttl=st.sampled_from([None, 0.0, 0.0, HOUR, 3 * DAY]),
     ttl=st.sampled_from([None, None, None, 2 * MINUTE]),
 )
+COMMON = Asked("a", "t", n=0, priority=0, delay=0.0, max_attempts=3, retry_after=0.0)
 # Which task or lease, counted from the newest of those that an answer is likely for.
 which = st.sampled_from([0, 0, 0, 1, 1, 2, 3, 5])
 some = st.lists(which, min_size=1, max_size=2, unique=True)
@@ -160,6 +161,23 @@ class Calls(Play):
             case _:
                 pass
         self.report_on(lease, again)
+
+    @rule(
+        queue=st.sampled_from(QUEUES),
+        first=st.sampled_from(["release", "snooze", "fail"]),
+        again=reports,
+    )
+    def speak_for_the_next_holder(self, queue: str, first: str, again: str) -> None:
+        """Put back one of a batch, whose lease goes on, and speak when somebody else has it."""
+        self.enqueue_all([replace(COMMON, queue=queue)] * 2)
+        self.lease_some((queue,), None, 10, MINUTE)
+        # None of a queue that is paused.
+        newest = self.given[-1].lease_id if self.given else None
+        if sum(lease.lease_id == newest for lease in self.given) > 1:
+            lease = self.given[-1]
+            self.report_on(lease, first)
+            self.lease_some((queue,), None, 10, MINUTE)
+            self.report_on(lease, again)
 
     @given_one
     @rule(holder=which, verb=st.sampled_from(["snooze", "release", "fail"]))

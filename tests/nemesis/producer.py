@@ -78,7 +78,7 @@ class Producer:
             (self.cancel, 8), (self.requeue, 3), (self.purge, 1), (self.look, 3),
             (self.giant, 1), (self.cancel_storm, 1.5), (self.pause, 3), (self.crossed, 1),
             (self.sent_again, 2), (self.pause_schedule, 2), (self.run_schedule, 2),
-            (self.crowd, 3),
+            (self.crowd, 3), (self.take_over, 2),
         ]  # fmt: skip
         # What is rare comes first, once: a busy machine may leave time for little else.
         rare = [act for act, weight in acts if weight <= RARE]
@@ -212,6 +212,16 @@ class Producer:
         else:
             self.enqueue([asked])
 
+    def take_over(self) -> None:
+        """Two who ask at once for the key of a task that has ended, one in an open transaction."""
+        key = f"worn-{self._rng.randint(0, 10**9)}"
+        first, second, third = (ask_for("plain", key=key) | {"key_ttl": 0.0} for _ in range(3))
+        self.cancel_all(self.enqueue([first]))
+        beside = threading.Timer(0.1, self.enqueue, [[second]])
+        beside.start()
+        self.in_transaction(third, commit=True, hold=0.3)
+        beside.join()
+
     def wait_for(self, tick: int) -> None:
         """Wait until the moment at which all meet."""
         time.sleep(max(0.0, tick * STORM_EVERY_SECONDS - time.time()))
@@ -294,14 +304,15 @@ class Producer:
 
     # ── how it is asked ──
 
-    def enqueue(self, asked: list[Ask]) -> None:
-        """Enqueue in no transaction of ours."""
-        way = self._way()
+    def enqueue(self, asked: list[Ask]) -> list[int]:
+        """Enqueue in no transaction of ours; returns the ids, if they were told."""
+        way, ids = self._way(), list[int]()
         with history.mine().asking("enqueue_many", tasks=asked, far=way is not app) as asking:
             answers = way.enqueue_many(asked)
             asking.told(answers=[(a.id, a.created, a.payload_matches) for a in answers])
             ids = [answer.id for answer in answers]
             (self._slow if asked[0]["queue"] == "slow" else self._recent).extend(ids)
+        return ids
 
     def in_transaction(self, asked: Ask, *, commit: bool, hold: float = 0.0) -> None:
         """Enqueue in a transaction of ours, which is held open for a while."""

@@ -19,7 +19,7 @@ from tests.pg.schedules import (
     ticks,
 )
 from tests.pg.support import OpenSession, Session
-from wherry.commands.schedules import PruneTicks
+from wherry.commands.schedules import CountTicks, PruneTicks
 from wherry.commands.scheduling import DeclareSchedules, ListDue, SettleSchedules
 from wherry.commands.workers import LeaveWorker
 from wherry.domain.state import State
@@ -306,6 +306,23 @@ def test_old_ticks_are_forgotten_and_bring_nothing_again(
     assert ticks(session) == []
     settle(session)
     assert outcomes(session) == [("missed", 30), ("fired", 1)]
+
+
+def test_what_came_of_all_times_is_counted_for_metrics(session: Session, clock: StillClock) -> None:
+    """CRON-17."""
+    assert session.call(CountTicks()).late_seconds == 0
+    declare(session, schedule())
+    clock.advance(minutes=5)
+    late = session.call(CountTicks()).late_seconds
+    settle(session)
+
+    told = session.call(CountTicks())
+
+    assert late == 260
+    assert told.late_seconds == 0
+    assert told.counts == {
+        "s": {"fired": 1, "missed": 4, "overlapped": 0, "paused": 0, "by_hand": 0}
+    }
 
 
 def test_a_fired_task_wakes_who_waits(session: Session, clock: StillClock) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from wherry.commands.schedules import TicksCounted
 from wherry.domain.flow import COUNTED, OTHER, Histogram, StateCount, States, Total, Totals
-from wherry.server.metrics import fleet_readings
+from wherry.server.metrics import fleet_readings, schedule_readings
 from wherry.telemetry.readings import Buckets, Reading
 
 
@@ -52,3 +53,17 @@ def test_no_more_series_than_a_few_for_each_of_so_many_pairs() -> None:
     assert len(told) <= 201 * (10 + 2 + 8 + 1) + 1
     queues = {labels[0] for _, labels, _ in told if labels}
     assert len(queues) == 201
+
+
+def test_ticks_of_schedules_beyond_the_limit_are_shown_together() -> None:
+    counts = {f"s{n}": {"fired": n, "missed": 1} for n in range(5)}
+
+    told = schedule_readings(TicksCounted(counts, 2.5), shown=3)
+
+    assert found(told, "wherry_schedule_ticks_total") == {
+        ("s0", "fired"): 0, ("s0", "missed"): 1,
+        ("s1", "fired"): 1, ("s1", "missed"): 1,
+        ("s2", "fired"): 2, ("s2", "missed"): 1,
+        (OTHER, "fired"): 7, (OTHER, "missed"): 2,
+    }  # fmt: skip
+    assert found(told, "wherry_schedules_late_seconds") == {(): 2.5}

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.tasks import EnqueueTasks
-from wherry.domain.cron import Overlap
+from wherry.domain.cron import Overlap, TickOutcome
 from wherry.domain.schedule import ScheduleSeen, Standing, Tick, planned
 from wherry.domain.task import Enqueued
 from wherry.errors import NotFound
@@ -47,6 +47,34 @@ class ListTicks(Command[list[Tick]]):
             known = yield from ListSchedules(self.name).answer()
             require(bool(known), self.name)
         return [Tick.of_row(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class TicksCounted:
+    """How many ticks of each schedule had which outcome; and for how long the first is due now."""
+
+    counts: dict[str, dict[str, int]]
+    late_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CountTicks(Command[TicksCounted]):
+    """Read how many times of each schedule brought a task, were missed, and so on, ever."""
+
+    def answer(self) -> Answer[TicksCounted]:
+        rows = yield Statement("schedules/count_ticks", {})
+        outcomes = (
+            TickOutcome.FIRED,
+            TickOutcome.MISSED,
+            TickOutcome.OVERLAPPED,
+            TickOutcome.PAUSED,
+            TickOutcome.BY_HAND,
+        )
+        counts = {
+            name: {str(of): n for of, n in zip(outcomes, ns, strict=True)} for name, *ns in rows
+        }
+        [[next_in]] = yield Statement("schedules/find_next_due", {})
+        return TicksCounted(counts, 0.0 if next_in is None else max(0.0, -next_in))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ told all the same, and that it is away.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from time import monotonic
 from typing import Final
@@ -15,6 +16,7 @@ from typing import Final
 import psycopg
 
 from wherry.commands.flow import CountStates, ReadTotals
+from wherry.commands.schedules import CountTicks, TicksCounted
 from wherry.commands.upkeep import ReadUpkeep
 from wherry.commands.workers import ListWorkers
 from wherry.domain.flow import OTHER, Histogram, States, Totals
@@ -32,6 +34,8 @@ log = logger("wherry.server.metrics")
 STATEMENT_TIMEOUT: Final = "2s"
 # So many queues and types are told apart, the first that there ever were; each has a hundred lines.
 PAIRS_SHOWN: Final = 200
+# The first by name.
+SCHEDULES_SHOWN: Final = 200
 _KEPT_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 4.0
 _STATES: Final = (
@@ -67,6 +71,7 @@ class Fleet:
                 states = await self._transport.call(CountStates())
                 workers = await self._transport.call(ListWorkers())
                 upkeep = await self._transport.call(ReadUpkeep())
+                schedules = await self._transport.call(CountTicks())
         except (WherryError, psycopg.Error, TimeoutError) as error:
             if self._patience.may_complain():
                 log.warning("metrics do without the database: %s", one_line(error))
@@ -77,6 +82,7 @@ class Fleet:
             Reading("wherry_database_up", (), 1),
             Reading("wherry_workers_alive", (), alive),
             *upkeep_readings(upkeep),
+            *schedule_readings(schedules),
             # Of a thousand queues and types it takes a while, in which others are to be answered.
             *await asyncio.to_thread(fleet_readings, totals, states),
         ]
@@ -93,6 +99,18 @@ def upkeep_readings(upkeep: Upkeep) -> list[Reading]:
         Reading("wherry_oldest_snapshot_seconds", (), upkeep.oldest_seconds),
         Reading("wherry_oldest_snapshot_transactions", (), upkeep.oldest_transactions),
         Reading("wherry_sessions_hidden", (), upkeep.hidden_sessions),
+    ]
+
+
+def schedule_readings(told: TicksCounted, *, shown: int = SCHEDULES_SHOWN) -> list[Reading]:
+    """Return the ticks of each schedule; those beyond *shown* together as OTHER."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for n, (name, counts) in enumerate(told.counts.items()):
+        for outcome, count in counts.items():
+            sums[name if n < shown else OTHER, outcome] += count
+    return [
+        *(Reading("wherry_schedule_ticks_total", labels, n) for labels, n in sums.items()),
+        Reading("wherry_schedules_late_seconds", (), told.late_seconds),
     ]
 
 

@@ -78,6 +78,13 @@ FLEET: Final = (
     ),
     _now("wherry_oldest_snapshot_transactions", "How many transactions old that snapshot is"),
     _now("wherry_sessions_hidden", "Sessions that the server's role may not look into for that"),
+    _counted(
+        "wherry_schedule_ticks_total",
+        "Times of schedules, by what became of them",
+        "schedule",
+        "outcome",
+    ),
+    _now("wherry_schedules_late_seconds", "For how long the first schedule has been due"),
     _now("wherry_workers_alive", "Workers that are known and beat"),
     _now("wherry_database_up", "Whether the database answered just now: 1 or 0"),
 )

@@ -71,6 +71,7 @@ async def test_a_server_tells_all_that_the_reference_promises(
 ) -> None:
     summed_up(connect(), "mail", "send")
     await app.aenqueue("send", queue="mail")
+    await app.aadd_schedule("nightly", "0 3 * * *", "send")
     async with asked(app) as client:
         posted = await client.post(
             "/api/v1/leases",

@@ -268,6 +268,6 @@ def test_a_schema_name_that_postgresql_would_cut_is_refused(cli: Cli) -> None:
 
 def test_main_is_the_click_command() -> None:
     assert sorted(main.commands) == [
-        "audit", "bench", "dead", "doctor", "enqueue", "migrate", "queues", "server", "tasks",
-        "token", "top", "up", "worker", "workers",
+        "audit", "bench", "cron", "dead", "doctor", "enqueue", "migrate", "queues", "server",
+        "tasks", "token", "top", "types", "up", "worker", "workers",
     ]  # fmt: skip

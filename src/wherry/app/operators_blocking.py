@@ -17,7 +17,14 @@ from wherry.app.asked_filter import asked_groups
 from wherry.app.schedules_blocking import Schedules
 from wherry.commands.audit import Actor
 from wherry.commands.looking import WhyTask
-from wherry.commands.queues import PauseQueue, ResumeQueue, SetQueueLimits
+from wherry.commands.queues import (
+    ListPausedTypes,
+    PauseQueue,
+    PauseType,
+    ResumeQueue,
+    ResumeType,
+    SetQueueLimits,
+)
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.workers import DirectWorkers, ListWorkers
 from wherry.config import DEFAULT_SEARCH_TIMEOUT
@@ -25,7 +32,7 @@ from wherry.domain.durations import Duration
 from wherry.domain.filter import DeadGroups, FilterOptions
 from wherry.domain.limits import QueueLimits
 from wherry.domain.options import check_id, check_name, check_priority
-from wherry.domain.task import Enqueued, Replanned
+from wherry.domain.task import Enqueued, PausedType, Replanned
 from wherry.domain.why import Why
 from wherry.domain.worker import Directive, WorkerSeen
 from wherry.errors import InvalidOption, NotFound
@@ -151,6 +158,27 @@ class Operators(Schedules):
         limits = QueueLimits.of(max_running=max_running, rate=rate, per=per, burst=burst)
         return self.carry(SetQueueLimits(name, limits, why), call="set_queue_limits")
 
+    def list_paused_types(self) -> list[PausedType]:
+        """List the types of which nothing is leased, by name and queue."""
+        return self.carry(ListPausedTypes(), call="list_paused_types")
+
+    def pause_type(self, type: str, *, queue: str | None = None, reason: str | None = None) -> bool:
+        """Lease nothing more of a type until it is resumed, in *queue* or, without one, in all.
+
+        Other types go on. False if it was paused so already: then the first words stay.
+        """
+        return self.carry(
+            PauseType(*_type_in(type, queue), _name(self.actor), asked_reason(reason)),
+            call="pause_type",
+        )
+
+    def resume_type(
+        self, type: str, *, queue: str | None = None, reason: str | None = None
+    ) -> bool:
+        """Lease a paused type again; False if it was not paused in just that queue, or in all."""
+        command = ResumeType(*_type_in(type, queue), asked_reason(reason))
+        return self.carry(command, call="resume_type")
+
     def list_workers(self) -> list[WorkerSeen]:
         """List the workers that were heard of in the last day, by name."""
         return self.carry(ListWorkers(), call="list_workers")
@@ -192,3 +220,8 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
         # A string is a sequence of strings, and never what anybody means here.
         raise InvalidOption("names", names, "must be a list of names, not str")
     return tuple(check_name(name, option="name") for name in names)
+
+
+def _type_in(type: str, queue: str | None) -> tuple[str, str | None]:
+    name = check_name(type, option="type")
+    return name, None if queue is None else check_name(queue, option="queue")

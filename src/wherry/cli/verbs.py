@@ -18,6 +18,7 @@ from wherry.cli.server import server
 from wherry.cli.tasks import tasks
 from wherry.cli.token import token
 from wherry.cli.top import top
+from wherry.cli.types import types
 from wherry.cli.up import up
 from wherry.cli.worker import worker
 from wherry.cli.workers import workers
@@ -30,7 +31,7 @@ def main() -> None:
 
 
 _RUN = (up, worker, server, migrate, bench)
-_LOOK = (enqueue, tasks, dead, queues, cron, workers, top, doctor, token, audit)
+_LOOK = (enqueue, tasks, dead, queues, types, cron, workers, top, doctor, token, audit)
 
 for verb in (*_RUN, *_LOOK):
     main.add_command(verb)

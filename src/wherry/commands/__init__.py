@@ -31,10 +31,13 @@ from wherry.commands.maintenance import (
     UnparkTasks,
 )
 from wherry.commands.queues import (
+    ListPausedTypes,
     ListQueues,
     ListReadyQueues,
     PauseQueue,
+    PauseType,
     ResumeQueue,
+    ResumeType,
     SetQueueLimits,
 )
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
@@ -85,6 +88,9 @@ VERBS: Final[dict[str, tuple[type[Command[Any]], ...]]] = {
     "resume_schedule": (ResumeSchedule,),
     "delete_schedule": (DeleteSchedule,),
     "set_queue_limits": (SetQueueLimits,),
+    "list_paused_types": (ListPausedTypes,),
+    "pause_type": (PauseType,),
+    "resume_type": (ResumeType,),
     "list_workers": (ListWorkers,),
     "direct_workers": (DirectWorkers,),
     "lease": (ListReadyQueues, LeaseTasks),

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from wherry.commands.base import Answer, Command, Statement, name_of
 from wherry.commands.copying import CopyTask
-from wherry.commands.queues import PauseQueue, ResumeQueue, SetQueueLimits
+from wherry.commands.queues import PauseQueue, PauseType, ResumeQueue, ResumeType, SetQueueLimits
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.schedules import (
     DeleteSchedule,
@@ -106,6 +106,10 @@ def _ids(command: _OfTasks) -> dict[str, Any]:
     return target
 
 
+def _type(command: PauseType | ResumeType) -> dict[str, Any]:
+    return {"type": command.type} | ({"queue": command.queue} if command.queue else {})
+
+
 def _replanned(answers: list[Replanned]) -> int:
     return sum(answer is Replanned.CHANGED for answer in answers)
 
@@ -158,6 +162,8 @@ _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
     PauseSchedule: _Change(lambda command: {"schedule": command.name}, int),
     ResumeSchedule: _Change(lambda command: {"schedule": command.name}, int),
     DeleteSchedule: _Change(lambda command: {"schedule": command.name}, int),
+    PauseType: _Change(_type, int),
+    ResumeType: _Change(_type, int),
     SetQueueLimits: _Change(
         lambda command: (
             {"queue": command.queue}

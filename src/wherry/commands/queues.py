@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from wherry.commands.base import Answer, Command, Statement
 from wherry.domain.limits import QueueLimits
-from wherry.domain.task import QueueDepth
+from wherry.domain.task import PausedType, QueueDepth
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +119,59 @@ class ListStarts(Command[dict[str, float | None]]):
         queues = None if self.queues is None else list(self.queues)
         rows = yield Statement("queues/list_starts", {"queues": queues})
         return dict(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ListPausedTypes(Command[list[PausedType]]):
+    """List the paused types, by name and queue."""
+
+    def answer(self) -> Answer[list[PausedType]]:
+        rows = yield Statement("queues/list_paused_types", {})
+        return [PausedType(type, queue or None, *rest) for type, queue, *rest in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class PauseType(Command[bool]):
+    """Lease nothing more of a type, in one queue or (None) in all; False if it was so before.
+
+    Its ready tasks are set aside by and by, so that they stand in nobody's way. A lease that is
+    under way may still take some.
+    """
+
+    type: str
+    queue: str | None = None
+    actor: str | None = None
+    reason: str | None = None
+
+    def answer(self) -> Answer[bool]:
+        rows = yield Statement(
+            "queues/pause_type",
+            {
+                "type": self.type,
+                "queue": self.queue or "",
+                "actor": self.actor,
+                "reason": self.reason,
+            },
+        )
+        return bool(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeType(Command[bool]):
+    """Lease a type again that was paused in that queue, or (None) in all; False if it was not.
+
+    The first of its tasks that were set aside are back at once, the others within seconds.
+    `reason` is for the audit only.
+    """
+
+    type: str
+    queue: str | None = None
+    reason: str | None = None
+
+    def answer(self) -> Answer[bool]:
+        params = {"type": self.type, "queue": self.queue or ""}
+        [[resumed, _woken]] = yield Statement("queues/resume_type", params)
+        if resumed:
+            # With a snapshot that knows of it.
+            yield Statement("maintenance/unpark_tasks", {"batch": 1000})
+        return bool(resumed)

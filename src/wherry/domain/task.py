@@ -192,6 +192,17 @@ class QueueDepth:
     limits: QueueLimits | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PausedType:
+    """A type of which nothing is leased, in one queue or (None) in all; since when, who, why."""
+
+    type: str
+    queue: str | None
+    paused_at: datetime
+    paused_by: str | None
+    reason: str | None
+
+
 class Canceled(StrEnum):
     """The answer to a cancel."""
 

@@ -15,7 +15,7 @@ from shlex import quote
 
 from wherry.domain.durations import span
 from wherry.domain.state import FINAL, State
-from wherry.domain.why_facts import Facts, Room
+from wherry.domain.why_facts import Facts, Room, TypePause
 
 # No more of the tasks ahead are counted.
 MOST_AHEAD = 1000
@@ -36,6 +36,7 @@ class Code(StrEnum):
     CANCEL_REQUESTED = "cancel_requested"
     LEASE_EXPIRED = "lease_expired"
     QUEUE_PAUSED = "queue_paused"
+    TYPE_PAUSED = "type_paused"
     LIMIT_REACHED = "limit_reached"
     RATE_REACHED = "rate_reached"
     DELAYED = "delayed"
@@ -186,15 +187,18 @@ def _queued(facts: Facts) -> Iterator[Reason]:
         )
         advice = f"to go on: wherry queues resume {_named(facts.queue)}"
         yield Reason(Code.QUEUE_PAUSED, text, advice, facts.paused_at)
+    type_pause = facts.type_pause
+    if type_pause is not None:
+        yield _type_paused(facts, type_pause)
     crew = list(_crew(facts))
     yield from crew
-    if facts.state == "parked" and not crew:
+    if facts.state == "parked" and not crew and type_pause is None:
         text = "it is set aside, since no live worker knew its type; one does by now"
         yield Reason(Code.PARKED, text, f"it is ready again within seconds. {_NOBODY}")
     if facts.state == "ready":
         full = list(_full(facts, facts.room)) if facts.room else []
         yield from full
-        yield from _ready(facts, free=facts.paused_at is None and not crew and not full)
+        yield from _ready(facts, free=not (facts.paused_at or type_pause or crew or full))
     if facts.discard_at is not None:
         text = (
             f"it is canceled if it has not started in {span(-facts.after(facts.discard_at))}:"
@@ -273,6 +277,17 @@ def _ready(facts: Facts, *, free: bool) -> Iterator[Reason]:
             " it, others pass it while all are busy"
         )
         yield Reason(Code.LAST_ATTEMPT, text)
+
+
+def _type_paused(facts: Facts, pause: TypePause) -> Reason:
+    by = f" by {pause.actor}" if pause.actor else ""
+    said = f": {pause.reason}" if pause.reason else ""
+    where = f" in the queue {pause.queue}" if pause.queue else ""
+    ago = f"{span(facts.after(pause.paused_at))} ago"
+    text = f"the type {facts.type} was paused{where}{by} {ago}{said}"
+    queue = f" --queue={quote(pause.queue)}" if pause.queue else ""
+    advice = f"to go on: wherry types resume{queue} {_named(facts.type)}"
+    return Reason(Code.TYPE_PAUSED, text, advice, pause.paused_at)
 
 
 def _full(facts: Facts, room: Room) -> Iterator[Reason]:

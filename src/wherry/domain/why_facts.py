@@ -45,6 +45,22 @@ class Crew:
 
 
 @dataclass(frozen=True, slots=True)
+class TypePause:
+    """That a task's type is paused: in all queues (`queue` is empty), or in its own."""
+
+    paused_at: datetime
+    actor: str | None
+    reason: str | None
+    queue: str
+
+    @classmethod
+    def of_text(cls, text: str) -> TypePause:
+        """Return the pause of a JSON object."""
+        fields = json.loads(text)
+        return cls(**fields | {"paused_at": datetime.fromisoformat(fields["paused_at"])})
+
+
+@dataclass(frozen=True, slots=True)
 class Room:
     """The limits of a task's queue, how many run, who holds most of them, when the next may start.
 
@@ -94,6 +110,7 @@ class Facts:
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
+    type_pause: TypePause | None
     room: Room | None
     last: LastAttempt | None
     crew: Crew
@@ -103,6 +120,7 @@ class Facts:
     def of_row(cls, row: Sequence[Any]) -> Facts:
         """Return the facts of a row."""
         columns: list[Any] = [*row]
+        columns[-5] = None if row[-5] is None else TypePause.of_text(row[-5])
         columns[-4] = None if row[-4] is None else Room.of_text(row[-4])
         columns[-3] = None if row[-3] is None else LastAttempt.of_text(row[-3])
         columns[-2] = Crew(**json.loads(row[-2]))

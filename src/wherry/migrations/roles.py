@@ -19,8 +19,9 @@ WORKER = """\
 grant select on wherry.migration, wherry.settings, wherry.tasks to {role};
 grant select, insert, update, delete
    on wherry.live, wherry.finished, wherry.payload, wherry.attempt, wherry.lease, wherry.key,
-      wherry.worker, wherry.waiting, wherry.paused, wherry.limited, wherry.front, wherry.flow,
-      wherry.pair, wherry.tally, wherry.chore, wherry.schedule, wherry.tick, wherry.declaration
+      wherry.worker, wherry.waiting, wherry.paused, wherry.paused_type, wherry.limited,
+      wherry.front, wherry.flow, wherry.pair, wherry.tally, wherry.chore, wherry.schedule,
+      wherry.tick, wherry.declaration
    to {role};
 grant insert on wherry.audit to {role};
 grant usage on sequence wherry.task_id, wherry.position to {role};
@@ -65,7 +66,8 @@ READER = """\
 grant select
    on wherry.migration, wherry.settings, wherry.tasks, wherry.live, wherry.finished,
       wherry.payload, wherry.attempt, wherry.lease, wherry.key, wherry.worker, wherry.waiting,
-      wherry.paused, wherry.limited, wherry.front, wherry.flow, wherry.pair, wherry.tally,
+      wherry.paused, wherry.paused_type, wherry.limited, wherry.front, wherry.flow,
+      wherry.pair, wherry.tally,
       wherry.chore, wherry.schedule, wherry.tick, wherry.declaration, wherry.audit
    to {role};
 grant select on sequence wherry.task_id to {role};

@@ -8,7 +8,7 @@
 --          stretches to look through, in the order in which tasks are leased)
 -- returns: a Lease (all of them unordered: sort by priority descending, then position)
 -- locks:   the leased rows, skip locked; of a limited queue its row, for a moment if it must
--- index:   live_ready, live_pkey, paused_pkey, limited_pkey
+-- index:   live_ready, live_pkey, paused_pkey, paused_type_pkey, limited_pkey
 with ready as materialized (
     select found.id, found.priority, found.position, found.is_last, found.size_bytes
       from unnest(:highs::smallint[], :lows::smallint[], :starts::bigint[]) as stretch (high, low, start)

@@ -4,7 +4,7 @@
 --          may be on their last attempt, in order), worker text, lease_seconds double precision
 -- returns: a Lease (all of them unordered: sort by priority descending, then position)
 -- locks:   the leased rows, skip locked; of a limited queue its row, for a moment if it must
--- index:   live_ready, live_pkey, paused_pkey, limited_pkey
+-- index:   live_ready, live_pkey, paused_pkey, paused_type_pkey, limited_pkey
 with due as materialized (
     select found.id, found.is_last
       from (

@@ -1,10 +1,10 @@
--- Set aside ready tasks of types that no live worker knows, so that they do not stand in front of the
--- others: one batch of the first in one queue. Without any live worker, or with one that knows any type,
--- nothing is parked.
+-- Set aside ready tasks of types that no live worker knows, or that are paused, so that they do not stand in front of
+-- the others: one batch of the first in one queue. Without any live worker, or with one that knows any type, every type
+-- is known.
 -- takes:   queue text, batch integer
 -- returns: parked (how many)
 -- locks:   the parked rows, skip locked
--- index:   live_ready, live_pkey, front_pkey
+-- index:   live_ready, live_pkey, front_pkey, paused_type_pkey
 with known as materialized (
     select distinct n.type
       from wherry.worker
@@ -41,9 +41,14 @@ unknown as materialized (
        and live.id = foremost.id
        and live.queue = :queue::text
        and (live.state = 'ready') is true
-     where exists (select from known)
+     where (
+           exists (select from known)
        and not exists (select from wherry.worker where worker.types is null and worker.expires_at > wherry.now())
        and foremost.type not in (select known.type from known)
+           )
+        or foremost.type = any (array(
+               select paused_type.type from wherry.paused_type where paused_type.queue in ('', :queue::text)
+           ))
        for update of live skip locked
 ),
 parked as (

@@ -1,9 +1,9 @@
--- Bring back parked tasks whose type some live worker knows now. For one that knows any type the parked
+-- Bring back parked tasks whose type some live worker knows now, and is not paused. For one that knows any type the parked
 -- types are named by jumping from one to the next in the index.
 -- takes:   batch integer
 -- returns: unparked (how many), woken (how many notifications)
 -- locks:   the rows, skip locked
--- index:   live_parked, live_pkey
+-- index:   live_parked, live_pkey, paused_type_pkey
 with recursive hop as (
     (select live.type
        from wherry.live
@@ -35,7 +35,22 @@ back as materialized (
     select live.id, live.queue
       from wherry.live
      where live.state = 'parked'
-       and live.type = any (array(select known.type from known))
+       and live.type = any (array(
+               select known.type
+                 from known
+                where not exists (
+                      select from wherry.paused_type
+                       where paused_type.type = known.type
+                         and paused_type.queue = ''
+                      offset 0
+                      )
+           ))
+       and not exists (
+           select from wherry.paused_type
+            where paused_type.type = live.type
+              and paused_type.queue = live.queue
+           offset 0
+           )
      limit :batch::integer
        for update skip locked
 ),

@@ -3,7 +3,10 @@
 -- gives: the rest of the conditions on rows of live, which are ready tasks of this queue
               and (:types::text[] is null or live.type = any (:types::text[]))
               and (live.discard_at is null or live.discard_at > wherry.now())
-              -- Of no row, so it is looked at once.
+              -- Of no row, so these are looked at once.
+              and live.type <> all (array(
+                      select paused_type.type from wherry.paused_type where paused_type.queue in ('', :queue::text)
+                  ))
               and not exists (select from wherry.paused where paused.queue = :queue::text)
             order by live.priority desc, live.position
             limit :limit_tasks::integer

@@ -2,14 +2,15 @@
 -- takes:   id bigint, most integer (no more of the tasks that stand ahead of it are counted)
 -- returns: id, queue, type, state (of live: ready, delayed, parked, leased; or a final one), priority, attempts,
 --          max_attempts, snoozes, run_after, started_at, finished_at, discard_at, cancel_requested_at, reason,
---          error, holder, lease_expires_at, now, paused_at, paused_by, pause_reason, limits (text of a json object,
+--          error, holder, lease_expires_at, now, paused_at, paused_by, pause_reason, type_pause (text of a json object, if a queued
+--          task's type is paused: paused_at, actor, reason, queue), limits (text of a json object,
 --          if a queued task's queue has limits: they, how many are running, who holds most of them, and in how many seconds the
 --          next may start), attempt (text of a json object of the
 --          newest attempt that did not succeed: attempt, outcome, error, worker, retry_at; null if there is none),
 --          workers (the same: how many are alive, serve the queue, fit (also know the type), and of those drain),
 --          ahead (how many ready tasks stand ahead of a ready one, most at most)
 -- locks:   none
--- index:   live_pkey, finished_pkey, lease_pkey, attempt_pkey, live_ready, front_pkey, paused_pkey, limited_pkey, lease_by_queue
+-- index:   live_pkey, finished_pkey, lease_pkey, attempt_pkey, live_ready, front_pkey, paused_pkey, paused_type_pkey, limited_pkey, lease_by_queue
 with asked as materialized (
     select live.id, live.queue, live.type, live.state, live.priority::integer as priority, live.position,
            live.attempts, live.max_attempts, live.snoozes, live.run_after, live.leased_at as started_at,
@@ -38,6 +39,16 @@ select asked.id, asked.queue, asked.type, asked.state, asked.priority, asked.att
        asked.snoozes, asked.run_after, asked.started_at, asked.finished_at, asked.discard_at,
        asked.cancel_requested_at, asked.reason, asked.error, asked.holder, asked.lease_expires_at,
        wherry.now() as now, paused.paused_at, paused.actor as paused_by, paused.reason as pause_reason,
+       (select json_build_object(
+                   'paused_at', paused_type.paused_at, 'actor', paused_type.actor, 'reason', paused_type.reason,
+                   'queue', paused_type.queue
+               )
+          from wherry.paused_type
+         where paused_type.type = asked.type
+           and paused_type.queue in ('', asked.queue)
+           and asked.state in ('ready', 'delayed', 'parked')
+         order by paused_type.queue
+         limit 1)::text as type_pause,
        (select json_build_object(
                    'max_running', limited.max_running,
                    'rate', limited.rate,

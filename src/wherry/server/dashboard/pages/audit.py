@@ -24,6 +24,8 @@ WORDS: Final = {
     "reschedule_tasks": ("clock", "Rescheduled", "task"),
     "pause_queue": ("pause", "Paused", "queue"),
     "resume_queue": ("play", "Resumed", "queue"),
+    "pause_type": ("pause", "Paused", "type"),
+    "resume_type": ("play", "Resumed", "type"),
     "set_queue_limits": ("filter", "Limited", "queue"),
     "direct_workers": ("workers", "Told", "worker"),
     "create_token": ("key", "Made", "token"),

@@ -170,6 +170,7 @@ _KINDS: Final = {
     Code.TASKS_AHEAD: "clock",
     Code.WILL_EXPIRE: "clock",
     Code.QUEUE_PAUSED: "paused",
+    Code.TYPE_PAUSED: "paused",
     Code.LIMIT_REACHED: "clock",
     Code.RATE_REACHED: "clock",
     Code.NO_WORKER: "bad",

@@ -159,7 +159,7 @@ async def test_what_is_no_server_is_told_in_time(talks: bool) -> None:
         thread.start()
         transport = GrpcTransport(address, answer_seconds=1.0)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 with pytest.raises(wherry.Unavailable):
                     await transport.call(GetServer())
         finally:

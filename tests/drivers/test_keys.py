@@ -196,7 +196,7 @@ async def test_a_call_waits_for_no_longer_than_the_callers_lock_timeout(
     await plain_caller.begin()
     await plain_caller.execute("set local lock_timeout = '50ms'")
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         with driver_error("55P03"):
             await plain_caller.enqueue(app, key="k")
 

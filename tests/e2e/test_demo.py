@@ -159,7 +159,7 @@ def test_a_signal_ends_the_demo_and_its_workers(
 
     demo.process.send_signal(number)
 
-    assert demo.ended(seconds=15) == 130, demo.printed
+    assert demo.ended() == 130, demo.printed
     assert not running(demo.workers())
     assert demo.printed.endswith("demo: stopped; nothing of it is left running\n")
 

@@ -57,7 +57,7 @@ async def raw(server: Server, data: str) -> str:
     assert server.bound.http is not None
     reader, writer = await asyncio.open_connection("127.0.0.1", server.bound.http.port)
     writer.write(data.encode())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         found = await reader.read()
     writer.close()
     return found.decode()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from functools import partial
 
 import pytest
 
 import wherry
+from wherry.config import WorkerSettings
 from wherry.server import problems
 from wherry.server.desk import Desk
 from wherry.server.running import Running, running_service
@@ -17,6 +20,13 @@ from wherry.server.service import Service
 def _complaints_anew() -> None:
     """What an earlier test logged holds back no line of this one."""
     problems.complaints.forget()
+
+
+@pytest.fixture
+def told_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A desk that finds tasks because it is told of them: it looks again in ten minutes."""
+    rarely = partial(WorkerSettings, poll_every_when_listening=timedelta(minutes=10))
+    monkeypatch.setattr("wherry.server.running.WorkerSettings", rarely)
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from wherry.wire.lease_token import write_lease_token
 
 LEASE = "leases/lease_for_pollers"
 
+pytestmark = pytest.mark.usefixtures("told_only")
+
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
@@ -134,7 +136,7 @@ async def test_a_waiting_poll_gets_a_delayed_task_when_it_is_due(
 
     task = await app.aenqueue("t", delay=0.3)
 
-    [lease] = await asyncio.wait_for(waiting, timeout=4)
+    [lease] = await asyncio.wait_for(waiting, timeout=30)
     assert lease.id == task.id
 
 
@@ -155,7 +157,7 @@ async def test_a_poll_of_every_queue_hears_of_a_new_one(running: Running, app: w
 
     task = await app.aenqueue("t", queue="never seen before")
 
-    [lease] = await asyncio.wait_for(waiting, timeout=3)
+    [lease] = await asyncio.wait_for(waiting, timeout=30)
     assert lease.id == task.id
 
 
@@ -216,7 +218,7 @@ async def test_what_was_dealt_to_a_canceled_poll_is_leased_again_at_once(
     await asyncio.wait([gone])
     holder.rollback()
 
-    [lease] = await asyncio.wait_for(poll(running.service, 2), timeout=5)
+    [lease] = await asyncio.wait_for(poll(running.service, 2), timeout=30)
     assert lease.id == task.id
     # The attempt that nobody was given does not count.
     assert lease.attempt == 1
@@ -231,7 +233,7 @@ async def test_what_could_not_be_delivered_is_leased_again_at_once(
 
     await running.service.undelivered(leases)
 
-    [lease] = await asyncio.wait_for(poll(running.service, 2), timeout=5)
+    [lease] = await asyncio.wait_for(poll(running.service, 2), timeout=30)
     assert (lease.id, lease.attempt, lease.token) == (task.id, 1, leases[0].token + 1)
 
 
@@ -241,7 +243,7 @@ async def test_a_lease_that_nobody_confirms_in_time_goes_back_unstarted(
     task = await app.aenqueue("t")
     [lost] = await poll(running.service, 1, confirm_within=1)
 
-    [lease] = await asyncio.wait_for(poll(running.service, 2), timeout=5)
+    [lease] = await asyncio.wait_for(poll(running.service, 2), timeout=30)
 
     assert lease.id == lost.id == task.id
     assert (lease.attempt, lease.token) == (1, lost.token + 1)
@@ -304,7 +306,7 @@ async def test_without_notifications_a_look_every_second_finds_what_comes(
         await app.aenqueue("t")
         await app.aenqueue("t", queue="other")
 
-        leases = await asyncio.wait_for(asyncio.gather(named, every), timeout=5)
+        leases = await asyncio.wait_for(asyncio.gather(named, every), timeout=30)
     assert [len(each) for each in leases] == [1, 1]
 
 
@@ -332,7 +334,7 @@ async def test_a_released_task_wakes_who_waits(running: Running, app: wherry.App
 
     await app.arelease(lease)
 
-    [again] = await asyncio.wait_for(waiting, timeout=3)
+    [again] = await asyncio.wait_for(waiting, timeout=30)
     assert again.id == lease.id
 
 
@@ -358,7 +360,7 @@ async def test_many_who_take_no_last_attempt_keep_none_from_who_does(
 
     await app.aenqueue("t", max_attempts=1)
 
-    [lease] = await asyncio.wait_for(waiting, timeout=10)
+    [lease] = await asyncio.wait_for(waiting, timeout=30)
     assert lease.max_attempts == 1
     assert not any(each.done() for each in choosy)
 

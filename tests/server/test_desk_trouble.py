@@ -160,7 +160,7 @@ async def test_a_lost_connection_loses_no_poll(
         cut(connect())
         await app.aenqueue("t")
 
-    leases = await asyncio.wait_for(asyncio.gather(*polls), timeout=15)
+    leases = await asyncio.wait_for(asyncio.gather(*polls), timeout=30)
     assert [len(each) for each in leases] == [1, 1, 1]
 
 
@@ -187,6 +187,7 @@ async def test_while_the_database_is_away_nothing_is_asked_in_a_loop(
     await end(polls)
 
 
+@pytest.mark.usefixtures("told_only")
 async def test_who_waits_behind_a_long_transaction_still_gets_what_it_commits(
     running: Running, dsn: str
 ) -> None:
@@ -202,7 +203,7 @@ async def test_who_waits_behind_a_long_transaction_still_gets_what_it_commits(
 
         await connection.commit()
 
-        [lease] = await asyncio.wait_for(waiting, timeout=4)
+        [lease] = await asyncio.wait_for(waiting, timeout=30)
     assert lease.id == task.id
 
 
@@ -245,6 +246,7 @@ async def test_no_task_of_an_abandoned_poll_waits_for_its_lease(
     assert {(task.state, task.attempts) for task in page.tasks} == {("succeeded", 1)}
 
 
+@pytest.mark.usefixtures("told_only")
 async def test_who_comes_back_while_a_long_transaction_is_open_is_not_taken_for_settled(
     running: Running, dsn: str
 ) -> None:
@@ -263,5 +265,5 @@ async def test_who_comes_back_while_a_long_transaction_is_open_is_not_taken_for_
         assert not running.desk.hears(("default",))
         await connection.commit()
 
-        [lease] = await asyncio.wait_for(back, timeout=4)
+        [lease] = await asyncio.wait_for(back, timeout=30)
     assert lease.id == task.id

@@ -72,7 +72,7 @@ async def test_a_waiting_poll_is_answered_when_its_worker_is_to_drain(service: S
 
     told = await service.direct_workers(ANYBODY, names=["a"], directive=Directive.DRAIN)
 
-    answer = await asyncio.wait_for(polls[0], timeout=5)
+    answer = await asyncio.wait_for(polls[0], timeout=30)
     assert told == 1
     assert answer == Leased([], Directive.DRAIN)
     assert not polls[1].done()
@@ -86,7 +86,7 @@ async def test_a_draining_worker_waits_and_gets_nothing_until_it_may_go_on(
     poll = waiting(service)
     await listed(service, "w")
     await service.direct_workers(ANYBODY, names=["w"], directive=Directive.DRAIN)
-    await asyncio.wait_for(poll, timeout=5)
+    await asyncio.wait_for(poll, timeout=30)
     await app.aenqueue("t")
 
     short = await service.lease(ANYBODY, worker="w", wait=0.2)
@@ -94,7 +94,7 @@ async def test_a_draining_worker_waits_and_gets_nothing_until_it_may_go_on(
     await service.direct_workers(ANYBODY, names=["w"], directive=Directive.NONE)
 
     assert short == Leased([], Directive.DRAIN)
-    assert await asyncio.wait_for(held, timeout=5) == Leased([], Directive.NONE)
+    assert await asyncio.wait_for(held, timeout=30) == Leased([], Directive.NONE)
     assert len((await service.lease(ANYBODY, worker="w")).leases) == 1
 
 
@@ -102,10 +102,10 @@ async def test_a_stopped_worker_is_answered_at_once(service: Service, app: wherr
     poll = waiting(service)
     await listed(service, "w")
     await service.direct_workers(ANYBODY, names=["w"], directive=Directive.STOP)
-    await asyncio.wait_for(poll, timeout=5)
+    await asyncio.wait_for(poll, timeout=30)
     await app.aenqueue("t")
 
-    answer = await asyncio.wait_for(service.lease(ANYBODY, worker="w", wait=60), timeout=5)
+    answer = await asyncio.wait_for(service.lease(ANYBODY, worker="w", wait=60), timeout=30)
     beaten = await service.heartbeat(ANYBODY, leases=[], worker="w")
 
     assert answer == Leased([], Directive.STOP)
@@ -180,7 +180,7 @@ async def test_a_waiting_poll_that_is_a_servers_first_word_of_a_drained_worker_i
     async with running_service(app) as other:
         poll = other.service.lease(ANYBODY, worker="w", instance=instance, wait=60)
 
-        assert await asyncio.wait_for(poll, timeout=5) == Leased([], Directive.STOP)
+        assert await asyncio.wait_for(poll, timeout=30) == Leased([], Directive.STOP)
 
 
 async def test_a_new_process_under_the_name_of_a_drained_one_was_asked_for_nothing(
@@ -240,5 +240,5 @@ async def test_two_servers_wake_the_polls_of_one_another(running: Running, app: 
 
         await app.aenqueue_many([{"type": "t"}] * 2)
 
-        leased = await asyncio.wait_for(asyncio.gather(*polls), timeout=10)
+        leased = await asyncio.wait_for(asyncio.gather(*polls), timeout=30)
         assert [len(each.leases) for each in leased] == [1, 1]

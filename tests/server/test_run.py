@@ -131,5 +131,5 @@ async def test_a_part_that_ends_by_itself_ends_the_server(
     monkeypatch.setattr("wherry.maintenance.service.Maintenance.run", broken)
 
     with pytest.raises(RuntimeError, match="a mistake of ours"):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await serve(app, HERE)

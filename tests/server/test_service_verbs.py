@@ -338,9 +338,9 @@ async def test_a_paused_queue_gives_nothing_until_it_is_resumed(
     [depth] = await service.list_queues(ANYBODY)
     assert (depth.paused_by, depth.pause_reason) == ("anonymous", "a fire")
 
-    waiting = asyncio.create_task(service.lease(ANYBODY, worker="w", queues=["*"], wait=20))
+    waiting = asyncio.create_task(service.lease(ANYBODY, worker="w", queues=["*"], wait=60))
     assert await service.resume_queue(ANYBODY, queue="q")
-    assert len((await asyncio.wait_for(waiting, timeout=10)).leases) == 1
+    assert len((await asyncio.wait_for(waiting, timeout=30)).leases) == 1
     actions = [entry.action for entry in await app.acarry(ListAudit())]
     assert actions == ["resume_queue", "pause_queue", "pause_queue"]
 

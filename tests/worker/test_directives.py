@@ -98,7 +98,7 @@ async def test_a_worker_that_is_told_to_stop_ends_as_after_a_signal(
 
         await until(lambda: _is_stopping(app), what="the worker was told to stop")
         gate.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             summary = await work
         assert summary.exit_code == 0
         assert (await get(app, running)).state is State.SUCCEEDED
@@ -115,7 +115,7 @@ async def test_a_draining_worker_can_be_told_to_stop(
 
         await app.adirect_workers(["w1"], "stop")
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert (await work).exit_code == 0
 
 

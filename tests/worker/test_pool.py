@@ -133,7 +133,7 @@ async def test_a_migration_that_hangs_does_not_keep_workers_from_starting(
     holder.execute("lock table wherry.migration in exclusive mode")
     id_ = (await app.aenqueue("t")).id
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await drained(app)
 
     holder.rollback()
@@ -156,7 +156,7 @@ async def test_a_server_that_never_answers_is_given_up(
 
     asked = asyncio.to_thread(app.get_task, made.id) if blocking else app.aget_task(made.id)
     with pytest.raises(wherry.errors.Unavailable, match="no answer from the server"):
-        await asyncio.wait_for(asked, 10)
+        await asyncio.wait_for(asked, 30)
     locker.rollback()
     assert await app.aget_task(made.id) is not None
     await app.aclose()

@@ -331,14 +331,14 @@ async def test_far_too_many_unsent_outcomes_make_the_slots_wait(
         told.put(completed(0))
         await await_for(lambda: told.transport.calls)
         told.put(*map(completed, range(1, 11)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await told.reporter.room()
         told.put(completed(11))
         waiting = asyncio.create_task(told.reporter.room())
         await asyncio.sleep(0)
         assert not waiting.done()
         may_answer.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await waiting
         await told.settled()
 
@@ -352,6 +352,6 @@ async def test_a_mistake_of_ours_ends_the_reporter_visibly() -> None:
     told.put(completed(1))
 
     with pytest.raises(KeyError, match="a bug"):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await running
     assert told.reporter.unsent() == [1]

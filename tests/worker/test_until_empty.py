@@ -85,7 +85,7 @@ async def test_an_empty_queue_ends_it_at_once(app: wherry.App) -> None:
     async def t() -> None:
         pass
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         summary = await drained(app)
 
     assert (summary.answers, summary.exit_code) == ({}, 0)

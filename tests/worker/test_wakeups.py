@@ -193,7 +193,7 @@ async def test_it_looks_twice_after_it_came_to_wait_and_then_sleeps() -> None:
     transport = FakeTransport({TransactionsEnded: lambda _: True})
     wakeups = sleeping(transport)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         # It says that it waits, and everything is looked at again at once.
         await wakeups.pause()
         for _ in range(3):
@@ -210,7 +210,7 @@ async def test_it_looks_twice_after_it_came_to_wait_and_then_sleeps() -> None:
 
 async def test_a_wake_that_comes_during_a_look_is_not_lost() -> None:
     wakeups = sleeping(FakeTransport())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         for _ in range(4):
             await wakeups.pause()
         wakeups.wake()
@@ -233,7 +233,7 @@ async def test_a_listener_that_is_back_has_it_said_again_that_the_worker_waits()
     """The row may have been lost with the database that knew it."""
     transport = FakeTransport({TransactionsEnded: lambda _: True})
     wakeups = sleeping(transport)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         for _ in range(4):
             await wakeups.pause()
 
@@ -250,7 +250,7 @@ async def test_notifications_that_come_too_often_are_done_without() -> None:
 
     for _ in range(100):
         wakeups.heard("default")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         for _ in range(3):
             # It does not look any sooner for what others are notified of.
             wakeups.heard("default")
@@ -262,7 +262,7 @@ async def test_notifications_that_come_too_often_are_done_without() -> None:
 
 async def test_notifications_of_queues_of_others_are_not_heard() -> None:
     wakeups = sleeping(FakeTransport())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         for _ in range(4):
             await wakeups.pause()
 
@@ -293,7 +293,7 @@ async def test_pauses_end_when_the_poll_is_due(listening: bool) -> None:
     transport = FakeTransport({TransactionsEnded: lambda _: False})
     wakeups = sleeping(transport, poll_seconds=0.01, is_listening=listening)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         for _ in range(20):
             await wakeups.pause()
 

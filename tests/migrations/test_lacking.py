@@ -78,9 +78,9 @@ def test_who_lacks_rights_is_named_until_they_are_granted(old: Old) -> None:
     # In the order that was told, as the owner would.
     with psycopg.connect(old.dsn, autocommit=True) as owner:
         for each in found:
-            enqueuer = [each.role] if each.kind == "enqueuer" else []
-            worker = [each.role] if each.kind == "worker" else []
-            owner.execute(migrations.grants(enqueuer=enqueuer, worker=worker).encode())
+            shops = [each.role] if each.kind == "enqueuer" else []
+            workers = [each.role] if each.kind == "worker" else []
+            owner.execute(migrations.grants(enqueuer=shops, worker=workers).encode())
 
     assert found == [Lacking("enqueuer", old.enqueuer), Lacking("worker", old.worker)]
     assert migrations.lacking(old.dsn) == []

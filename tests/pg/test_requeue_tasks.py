@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.pg.large import LARGE
 from tests.pg.support import Session, result_of, spec
 from wherry.domain.lease import Reported
 from wherry.domain.state import State
@@ -283,3 +284,27 @@ def test_a_bulk_requeue_keeps_count(session: Session) -> None:
 
     assert {a.answer for a in answers} == {"queued"}
     assert session.value("select count(*) from wherry.live where attempts = 0") == 200
+
+
+def test_no_payload_is_read_to_requeue_what_has_no_key_or_has_it_still(session: Session) -> None:
+    ids = [
+        session.enqueue(payload=LARGE),
+        session.enqueue(payload=LARGE, key="k"),
+    ]
+    session.complete(*session.lease(2))
+    stamps = session.rows("select payload_hash from wherry.key")
+    # Whoever reads it fails.
+    kept = session.rows("select task_id, nth, piece from wherry.payload")
+    session.rows("update wherry.payload set piece = '\\xff'")
+
+    answers = [each.answer for each in session.requeue(*ids)]
+
+    assert answers == ["queued", "queued"]
+    assert session.rows("select payload_hash from wherry.key") == stamps
+    for task_id, nth, piece in kept:
+        session.rows(
+            "update wherry.payload set piece = %s where task_id = %s and nth = %s",
+            piece, task_id, nth,
+        )  # fmt: skip
+    assert [lease.payload for lease in session.lease(2)] == [LARGE, LARGE]
+    assert session.enqueued(payload=LARGE, key="k").payload_matches is True

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from wherry.commands.base import Answer, Command, Statement
+from wherry.commands.flow import CountStates
+from wherry.domain.flow import OTHER
 from wherry.domain.limits import QueueLimits
 from wherry.domain.task import PausedType, QueueDepth
 
@@ -36,11 +38,38 @@ class ListReadyOf(Command[list[str]]):
 
 @dataclass(frozen=True, slots=True)
 class ListQueues(Command[list[QueueDepth]]):
-    """Count what each queue holds; reads all of live."""
+    """Count what each queue holds: one by one, or by the sums where there are many tasks.
+
+    The sums are some seconds old; of delayed tasks that are due they tell no age.
+    """
+
+    count_most: int = 100_000
 
     def answer(self) -> Answer[list[QueueDepth]]:
-        rows = yield Statement("queues/list_queues", {})
-        return [replace(QueueDepth(*row[:9]), limits=QueueLimits.of_row(row[9:])) for row in rows]
+        [[rows]] = yield Statement("queues/guess_live", {})
+        counted = rows <= self.count_most
+        found = yield Statement("queues/list_queues", {"counted": counted})
+        depths = [
+            replace(QueueDepth(*row[:9]), limits=QueueLimits.of_row(row[9:])) for row in found
+        ]
+        if counted:
+            return depths
+        states = yield from CountStates().answer()
+        of_queues = {depth.queue: depth for depth in depths}
+        for count in states.counts:
+            if not count.queued and not count.leased:
+                continue
+            queue = count.queue or OTHER
+            so_far = of_queues.get(queue) or QueueDepth(queue, 0, 0, 0, 0, None)
+            of_queues[queue] = replace(
+                so_far,
+                ready=so_far.ready + count.ready,
+                delayed=so_far.delayed + count.delayed,
+                parked=so_far.parked + count.parked,
+                leased=so_far.leased + count.leased,
+                oldest_due_seconds=states.oldest_due_seconds.get(queue),
+            )
+        return [of_queues[queue] for queue in sorted(of_queues)]
 
 
 @dataclass(frozen=True, slots=True)

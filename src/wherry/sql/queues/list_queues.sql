@@ -1,10 +1,10 @@
 -- Count the live tasks of each queue by what they wait for, tell the age of the oldest due one, which queues are paused
 -- and which have limits; these are listed also when they are empty.
--- takes:   nothing
+-- takes:   counted boolean (whether tasks are looked at at all)
 -- returns: queue, ready, delayed, parked, leased, oldest_due_seconds, paused_at, paused_by, pause_reason,
 --          max_running, rate, per_seconds, burst (of its limits)
 -- locks:   none
--- index:   none: reads live once, for people
+-- index:   none: reads live once, if it is not large
 with depth as (
     select live.queue,
            count(*) filter (where live.state = 'ready') as ready,
@@ -15,6 +15,7 @@ with depth as (
                where live.state = 'ready' or (live.state = 'delayed' and live.run_after <= wherry.now())
            ))::double precision as oldest_due_seconds
       from wherry.live
+     where :counted::boolean
      group by live.queue
 )
 select coalesce(depth.queue, paused.queue, limited.queue) as queue,

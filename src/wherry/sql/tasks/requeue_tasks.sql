@@ -7,16 +7,7 @@
 -- locks:   the finished rows, skip locked; the keys in their order
 -- index:   finished_pkey, key_pkey, live_pkey, payload_pkey
 with picked as materialized (
-    select finished.id, finished.queue, finished.key, finished.type, finished.keep_until,
-           coalesce(
-               finished.payload,
-               (
-                   select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
-                     from wherry.payload p
-                    where p.task_id = finished.id
-                      and p.queue = finished.queue
-               )::json
-           ) as payload
+    select finished.id, finished.queue, finished.key, finished.type, finished.keep_until, finished.payload
       from wherry.finished
      where finished.id = any (:ids::bigint[])
      order by finished.queue, finished.key, finished.id
@@ -26,12 +17,26 @@ with picked as materialized (
 heirs as materialized (
     select distinct on (picked.queue, picked.key)
            picked.id, picked.queue, picked.key,
-           sha256(convert_to(picked.type || ' ' || picked.payload::jsonb::text, 'UTF8')) as payload_hash,
+           -- A payload is read only for a key that somebody else has had meanwhile.
+           case when key.task_id = picked.id then key.payload_hash
+                else sha256(convert_to(
+                    picked.type || ' ' || coalesce(
+                        picked.payload,
+                        (
+                            select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
+                              from wherry.payload p
+                             where p.task_id = picked.id
+                               and p.queue = picked.queue
+                        )::json
+                    )::jsonb::text,
+                    'UTF8'
+                ))
+                 end as payload_hash,
            key.task_id as named_id,
            key.stamp as named_stamp
       from picked
       left join lateral (
-           select k.task_id, k.stamp
+           select k.task_id, k.stamp, k.payload_hash
              from wherry.key k
             where k.queue = picked.queue
               and k.key = picked.key

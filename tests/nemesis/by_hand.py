@@ -9,6 +9,7 @@ then.
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -20,13 +21,15 @@ import wherry
 from tests.nemesis import history
 from tests.nemesis.doors import as_known_to, database, fence
 from tests.nemesis.player import is_ending, leaving, play
-from tests.nemesis.tasks import HAND, REAP_SECONDS, app, far
+from tests.nemesis.tasks import HAND, LIMITED, REAP_SECONDS, app, far
 from wherry import Lease
 
 THREADS = 4
 # Of all threads: two of them then report the same lease at once.
 EARLIER_KEPT = 60
 MANY_AT_ONCE, LONG_SECONDS = 20, 3.0
+# Of its turns those in which it leases what is limited, by so many threads more.
+RUSH_SHARE, RUSHING = 0.25, 3
 IN_A_TRANSACTION = "complete in a transaction"
 VERBS = ("complete", "fail", "snooze", "release", IN_A_TRANSACTION)
 
@@ -42,6 +45,8 @@ class Hand:
     def run(self) -> None:
         """Lease and settle until told to leave; properly from the moment the run is ending."""
         while not leaving.is_set():
+            if not is_ending() and self._rng.random() < RUSH_SHARE:
+                self.rush()
             leases = self.lease()
             if not leases:
                 leaving.wait(0.05)
@@ -51,16 +56,36 @@ class Hand:
             else:
                 self.misbehave(leases)
 
-    def lease(self, *, most: int | None = None, seconds: float | None = None) -> list[Lease]:
+    def rush(self) -> None:
+        """Lease from the limited queue several times at the very same moment."""
+        gate = threading.Barrier(RUSHING)
+        taken: list[Lease] = []
+
+        def take() -> None:
+            gate.wait()
+            taken.extend(self.lease(queue=LIMITED, most=MANY_AT_ONCE, seconds=LONG_SECONDS))
+
+        rushing = [threading.Thread(target=take) for _ in range(RUSHING)]
+        for each in rushing:
+            each.start()
+        for each in rushing:
+            each.join()
+        for lease in taken:
+            self.report(lease, self._rng.choice(("complete", "release")))
+
+    def lease(
+        self, *, queue: str = HAND, most: int | None = None, seconds: float | None = None
+    ) -> list[Lease]:
         """Lease a few tasks for a short time."""
         limit = most or self._rng.randint(1, 4)
         seconds = seconds or self._rng.uniform(0.5, 1.5)
         if is_ending():
             seconds = 3.0
         leases: list[Lease] = []
-        with history.mine().asking("lease", limit=limit, seconds=seconds) as asking:
+        asked = {"queue": queue, "limit": limit, "seconds": seconds}
+        with history.mine().asking("lease", **asked) as asking:
             leases = self._way().lease(
-                worker="hand", queues=[HAND], max_tasks=limit, lease_for=seconds
+                worker="hand", queues=[queue], max_tasks=limit, lease_for=seconds
             )
             asking.told(fences=[fence(lease) for lease in leases])
         return leases

@@ -139,7 +139,7 @@ def replies_are_what_was_asked_for(evidence: Evidence) -> Iterator[str]:
             yield f"a task twice in {call}"
         for id_, _, _ in fences:
             life = evidence.lives.get(id_)
-            if life is not None and life.queue != HAND:
+            if life is not None and life.queue != call.asked.get("queue", HAND):
                 yield f"task {id_} of queue {life.queue} in {call}"
 
 

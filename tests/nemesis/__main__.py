@@ -128,6 +128,9 @@ def are_caught(names: Sequence[str], seed: int) -> bool:
             if verdict.broken:
                 found = ", ".join(f"{what} ({len(c)})" for what, c in verdict.broken.items())
                 print(f"| `{name}` | {number + 1} | {found} |", flush=True)
+                # Apart from the table: whether it is the bug that was noticed, or something else.
+                for what, complaints in verdict.broken.items():
+                    print(f"{what}: {complaints[0][:1000]}", file=sys.stderr, flush=True)
                 break
         else:
             escaped += 1

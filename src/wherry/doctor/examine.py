@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wherry.doctor import locks, sessions, vacuum, work
+from wherry.doctor import locks, schedules, sessions, vacuum, work
 from wherry.doctor import schema as of_schema
 from wherry.doctor.check import Check, finding_of
 from wherry.doctor.finding import Diagnosis
@@ -22,6 +22,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *vacuum.TABLE_CHECKS,
     *of_schema.CHECKS,
     *work.CHECKS,
+    *schedules.CHECKS,
 )
 
 

@@ -320,3 +320,23 @@ async def test_limits_of_a_queue_are_set_told_and_lifted(app: wherry.App) -> Non
     assert await app.aset_queue_limits("q")
     assert not await app.aset_queue_limits("q")
     assert len(await app.alease(worker="w", queues=["q"], max_tasks=9)) == 2
+
+
+async def test_types_are_paused_listed_and_resumed(app: wherry.App) -> None:
+    for type in ("batch", "mail"):
+        await app.aenqueue(type, queue="q")
+
+    assert await app.apause_type("batch", reason="a flood")
+    assert not await app.apause_type("batch")
+    assert await app.apause_type("batch", queue="q")
+    everywhere, here = await app.alist_paused_types()
+    assert (everywhere.type, everywhere.queue, everywhere.reason) == ("batch", None, "a flood")
+    assert (here.queue, here.reason) == ("q", None)
+    assert [each.type for each in await app.alease(worker="w", queues=["q"], max_tasks=9)] == [
+        "mail"
+    ]
+    assert await app.aresume_type("batch", queue="q")
+    assert await app.alease(worker="w", queues=["q"]) == []
+    assert await app.aresume_type("batch")
+    assert not await app.aresume_type("batch")
+    assert len(await app.alease(worker="w", queues=["q"], max_tasks=9)) == 1

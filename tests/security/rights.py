@@ -91,8 +91,15 @@ NEEDS: Mapping[str, Need] = {
     "ResumeQueue": Need("admin", lambda p: {"queue": p.queue, "reason": "why"}, "denied"),
     "SetQueueLimits": Need(
         "admin",
-        lambda p: {"queue": p.queue, "limits": {"max_running": 3}, "reason": "why"},
+        lambda p: {"queue": p.queue, "limits": {"max_running": 1000}, "reason": "why"},
         "denied",
+    ),
+    "ListPausedTypes": Need("read", lambda _: {}, "nothing of it"),
+    "PauseType": Need(
+        "admin", lambda p: {"type": "t", "queue": p.queue, "reason": "why"}, "denied"
+    ),
+    "ResumeType": Need(
+        "admin", lambda p: {"type": "t", "queue": p.queue, "reason": "why"}, "denied"
     ),
     "ListWorkers": Need("read", lambda _: {}, "nothing of it"),
     "DirectWorkers": Need(

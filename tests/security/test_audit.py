@@ -32,10 +32,12 @@ ACTIONS = {
     "PauseQueue": "pause_queue",
     "ResumeQueue": "resume_queue",
     "SetQueueLimits": "set_queue_limits",
+    "PauseType": "pause_type",
+    "ResumeType": "resume_type",
     "DirectWorkers": "direct_workers",
 }
 # By a filter on the whole place: two of its tasks are live, one has ended.
-COUNTS = {"CancelTasks": 2, "ResumeQueue": 0, "DirectWorkers": 0}
+COUNTS = {"CancelTasks": 2, "ResumeQueue": 0, "ResumeType": 0, "DirectWorkers": 0}
 
 
 def rows(sql: psycopg.Connection[Any]) -> list[dict[str, Any]]:
@@ -60,8 +62,10 @@ def target_of(rpc: str, p: Place) -> dict[str, Any]:
             asked = {"ids": [p.ready], "filter": {"queue": p.queue, "state": ["queued"]}}
             new = {"priority": 3} if rpc == "ReprioritizeTasks" else {"delay_seconds": 3.0}
             return asked | new
+        case "PauseType" | "ResumeType":
+            return {"type": "t", "queue": p.queue}
         case "SetQueueLimits":
-            return {"queue": p.queue, "max_running": 3}
+            return {"queue": p.queue, "max_running": 1000}
         case "DirectWorkers":
             return {"names": ["w"], "directive": "drain"}
         case _:

@@ -41,13 +41,18 @@ VERBS: dict[str, tuple[Right, Verb]] = {
     "purge_tasks": (Right.ADMIN, lambda s, c, _: s.purge_tasks(c, filter={"queue": "mail"})),
     "pause_queue": (Right.ADMIN, lambda s, c, _: s.pause_queue(c, queue="mail")),
     "resume_queue": (Right.ADMIN, lambda s, c, _: s.resume_queue(c, queue="mail")),
+    "pause_type": (Right.ADMIN, lambda s, c, _: s.pause_type(c, type="t", queue="mail")),
+    "resume_type": (Right.ADMIN, lambda s, c, _: s.resume_type(c, type="t", queue="mail")),
+    "list_paused_types": (Right.READ, lambda s, c, _: s.list_paused_types(c)),
     "set_queue_limits": (
         Right.ADMIN,
         lambda s, c, _: s.set_queue_limits(c, queue="mail", max_running=3),
     ),
 }
 # The same about a queue that the caller has no business with.
-OF_ONE_QUEUE = sorted(VERBS.keys() - {"leave_worker", "list_queues", "list_workers"})
+OF_ONE_QUEUE = sorted(
+    VERBS.keys() - {"leave_worker", "list_queues", "list_workers", "list_paused_types"}
+)
 
 
 def caller(*rights: Right, queues: tuple[str, ...] = ("mail",)) -> Caller:

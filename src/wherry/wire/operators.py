@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wherry.domain.limits import QueueLimits
-from wherry.domain.task import QueueDepth
+from wherry.domain.task import PausedType, QueueDepth
 from wherry.domain.worker import WorkerSeen
 from wherry.wire.v1 import operators_pb2 as pb
 from wherry.wire.values import (
@@ -79,6 +79,27 @@ def read_queue(message: pb.Queue) -> QueueDepth:
         paused_by=message.pause.actor or None,
         pause_reason=message.pause.reason or None,
         limits=QueueLimits.of(**read_limits(message.limits)),
+    )
+
+
+def write_paused_type(paused: PausedType) -> pb.PausedType:
+    """Return a type that is paused."""
+    pause = pb.Pause(
+        paused_at=write_instant(paused.paused_at),
+        actor=paused.paused_by or "",
+        reason=paused.reason or "",
+    )
+    return pb.PausedType(type=paused.type, queue=paused.queue or "", pause=pause)
+
+
+def read_paused_type(message: pb.PausedType) -> PausedType:
+    """Return a type that is paused."""
+    return PausedType(
+        message.type,
+        message.queue or None,
+        read_instant(message.pause.paused_at, option="paused_at"),
+        message.pause.actor or None,
+        message.pause.reason or None,
     )
 
 

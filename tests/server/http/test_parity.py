@@ -35,6 +35,7 @@ ASKED_OTHERWISE = {
     "WhyTaskRequest",
     "ListQueuesRequest",
     "ListWorkersRequest",
+    "ListPausedTypesRequest",
     "GetServerRequest",
 }
 

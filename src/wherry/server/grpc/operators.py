@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wherry.server.caller import Caller
 from wherry.server.grpc.base import Verbs
-from wherry.wire.operators import read_limits, write_queue, write_worker
+from wherry.wire.operators import read_limits, write_paused_type, write_queue, write_worker
 from wherry.wire.v1 import operators_pb2 as pb
 from wherry.wire.values import DIRECTIVES, write_duration
 
@@ -48,6 +48,31 @@ class OperatorVerbs(Verbs):
             **read_limits(request.limits),
         )
         return pb.SetQueueLimitsResponse(changed=changed)
+
+    async def list_paused_types(
+        self, caller: Caller, request: pb.ListPausedTypesRequest
+    ) -> pb.ListPausedTypesResponse:
+        """List the types that are paused."""
+        paused = await self.service.list_paused_types(caller)
+        return pb.ListPausedTypesResponse(types=[write_paused_type(each) for each in paused])
+
+    async def pause_type(
+        self, caller: Caller, request: pb.PauseTypeRequest
+    ) -> pb.PauseTypeResponse:
+        """Let nothing of a type be leased."""
+        changed = await self.service.pause_type(
+            caller, type=request.type, queue=request.queue or None, reason=request.reason or None
+        )
+        return pb.PauseTypeResponse(changed=changed)
+
+    async def resume_type(
+        self, caller: Caller, request: pb.ResumeTypeRequest
+    ) -> pb.ResumeTypeResponse:
+        """Let a paused type's tasks be leased again."""
+        changed = await self.service.resume_type(
+            caller, type=request.type, queue=request.queue or None, reason=request.reason or None
+        )
+        return pb.ResumeTypeResponse(changed=changed)
 
     async def list_workers(
         self, caller: Caller, request: pb.ListWorkersRequest

@@ -11,6 +11,7 @@ from wherry.domain.worker import Directive
 from wherry.server.http.bodies import Answer, Request
 from wherry.server.http.fields import BATCH_LIMIT, Instance, Instant, Period, Reason, Seconds
 from wherry.server.http.fields import Queue as QueueName
+from wherry.server.http.fields import Type as TypeName
 from wherry.server.http.fields import Worker as WorkerName
 
 _MAX_RUNNING: Final = "No more of its tasks are leased at once, over all workers."
@@ -113,6 +114,48 @@ class SetQueueLimitsResponse(Answer):
     """They hold."""
 
     changed: Annotated[bool, Meta(description="False if they were the same before.")]
+
+
+class PausedType(Answer):
+    """A type that is paused."""
+
+    type: str
+    queue: Annotated[str, Meta(description="Where; empty for all queues.")]
+    pause: Pause
+
+
+class ListPausedTypesResponse(Answer):
+    """Of which types nothing is leased."""
+
+    types: Annotated[list[PausedType], Meta(description="By name and queue.")]
+
+
+class PauseTypeRequest(Request):
+    """A type to pause: in one queue, or in all of them if none is given."""
+
+    type: TypeName
+    queue: QueueName | None = None
+    reason: Reason | None = None
+
+
+class PauseTypeResponse(Answer):
+    """It is paused."""
+
+    changed: Annotated[bool, Meta(description="False if it was paused there before.")]
+
+
+class ResumeTypeRequest(Request):
+    """A type to resume, where it was paused."""
+
+    type: TypeName
+    queue: QueueName | None = None
+    reason: Reason | None = None
+
+
+class ResumeTypeResponse(Answer):
+    """It is not paused."""
+
+    changed: Annotated[bool, Meta(description="False if it was not paused there.")]
 
 
 class Worker(Answer):

@@ -85,6 +85,40 @@ async def set_queue_limits(call: Call, body: bodies.SetQueueLimitsRequest) -> Re
     return Reply(bodies.SetQueueLimitsResponse(changed=changed))
 
 
+async def list_paused_types(call: Call, _query: object) -> Reply:
+    """List the types that are paused."""
+    found = await call.service.list_paused_types(call.caller)
+    types = [
+        bodies.PausedType(
+            type=each.type,
+            queue=each.queue or "",
+            pause=bodies.Pause(
+                paused_at=write_instant(each.paused_at),
+                actor=given(each.paused_by),
+                reason=given(each.reason),
+            ),
+        )
+        for each in found
+    ]
+    return Reply(bodies.ListPausedTypesResponse(types=types))
+
+
+async def pause_type(call: Call, body: bodies.PauseTypeRequest) -> Reply:
+    """Pause a type."""
+    changed = await call.service.pause_type(
+        call.caller, type=body.type, queue=body.queue, reason=body.reason or None
+    )
+    return Reply(bodies.PauseTypeResponse(changed=changed))
+
+
+async def resume_type(call: Call, body: bodies.ResumeTypeRequest) -> Reply:
+    """Resume a type."""
+    changed = await call.service.resume_type(
+        call.caller, type=body.type, queue=body.queue, reason=body.reason or None
+    )
+    return Reply(bodies.ResumeTypeResponse(changed=changed))
+
+
 async def list_workers(call: Call, _query: object) -> Reply:
     """List workers."""
     found = await call.service.list_workers(call.caller)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from wherry.app.asked import asked_ids, asked_reason, asked_spread
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
-from wherry.commands.queues import PauseQueue, ResumeQueue, SetQueueLimits
+from wherry.commands.queues import PauseQueue, PauseType, ResumeQueue, ResumeType, SetQueueLimits
 from wherry.commands.tasks import CancelTasks, PurgeTasks, QueuesOf, RequeueTasks
 from wherry.commands.workers import DirectWorkers
 from wherry.domain.durations import Duration
@@ -167,6 +167,20 @@ class Managing(Base):
         command = SetQueueLimits(queue, limits)
         return await self._audited(caller, command, reason=asked_reason(reason))
 
+    async def pause_type(
+        self, caller: Caller, *, type: str, queue: str | None = None, reason: str | None = None
+    ) -> bool:
+        """Let nothing of a type be leased, in a queue or in all; False if it was so before."""
+        command = PauseType(*_type_of(caller, type, queue), caller.name, asked_reason(reason))
+        return await self._audited(caller, command, reason=command.reason)
+
+    async def resume_type(
+        self, caller: Caller, *, type: str, queue: str | None = None, reason: str | None = None
+    ) -> bool:
+        """Let a paused type's tasks be leased again; False if it was not paused there."""
+        command = ResumeType(*_type_of(caller, type, queue))
+        return await self._audited(caller, command, reason=asked_reason(reason))
+
     async def direct_workers(
         self,
         caller: Caller,
@@ -307,3 +321,9 @@ def _shown(filter: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in filter.items()
         if value is not None
     }
+
+
+def _type_of(caller: Caller, type: str, queue: str | None) -> tuple[str, str | None]:
+    """Return both, checked; all queues are for who may change all of them."""
+    caller.require(Right.ADMIN, None if queue is None else check_name(queue, option="queue"))
+    return check_name(type, option="type"), queue

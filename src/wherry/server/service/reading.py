@@ -13,7 +13,7 @@ from wherry.commands.workers import ListWorkers
 from wherry.domain.durations import Duration
 from wherry.domain.filter import Counted, FilterOptions
 from wherry.domain.options import check_id, check_key, check_name
-from wherry.domain.task import Page, QueueDepth, Task
+from wherry.domain.task import Page, PausedType, QueueDepth, Task
 from wherry.domain.worker import WorkerSeen
 from wherry.errors import InvalidOption, NotFound, PermissionDenied
 from wherry.server.caller import Caller, Right
@@ -100,6 +100,12 @@ class Reading(Base):
         require_right(caller, Right.READ)
         found = await self.app.alist_queues()
         return [depth for depth in found if caller.may(Right.READ, depth.queue)]
+
+    async def list_paused_types(self, caller: Caller) -> list[PausedType]:
+        """List the types that are paused in all queues, or in one that the caller may read."""
+        require_right(caller, Right.READ)
+        found = await self.app.alist_paused_types()
+        return [each for each in found if each.queue is None or caller.may(Right.READ, each.queue)]
 
     async def list_workers(self, caller: Caller) -> list[WorkerSeen]:
         """List the workers of the last day that serve a queue which the caller may read.

@@ -6,7 +6,15 @@ from typing import Any
 
 from wherry.commands.finding import CountTasks, GroupDeadTasks
 from wherry.commands.looking import WhyTask
-from wherry.commands.queues import ListQueues, PauseQueue, ResumeQueue, SetQueueLimits
+from wherry.commands.queues import (
+    ListPausedTypes,
+    ListQueues,
+    PauseQueue,
+    PauseType,
+    ResumeQueue,
+    ResumeType,
+    SetQueueLimits,
+)
 from wherry.commands.remote import GetServer
 from wherry.commands.workers import BeatWorker, DirectWorkers, LeaveWorker, ListWorkers
 from wherry.domain.filter import Counted
@@ -14,7 +22,7 @@ from wherry.domain.worker import Directive
 from wherry.transport.grpc.rpc import Me, Rpc
 from wherry.wire.filter import write_filter
 from wherry.wire.looking import read_groups, read_why
-from wherry.wire.operators import read_queue, read_worker, write_limits
+from wherry.wire.operators import read_paused_type, read_queue, read_worker, write_limits
 from wherry.wire.v1 import leases_pb2, operators_pb2, tasks_pb2
 from wherry.wire.values import DIRECTIVES, write_duration
 
@@ -84,6 +92,32 @@ def of_operators(command: object, me: Me, reason: str | None) -> Rpc[Any] | None
                 request=operators_pb2.SetQueueLimitsRequest(
                     queue=command.queue,
                     limits=None if command.limits is None else write_limits(command.limits),
+                    reason=reason or command.reason or "",
+                ),
+                read=lambda response: response.changed,
+            )
+        case ListPausedTypes():
+            return Rpc(
+                method="ListPausedTypes",
+                request=operators_pb2.ListPausedTypesRequest(),
+                read=lambda response: [read_paused_type(each) for each in response.types],
+            )
+        case PauseType():
+            return Rpc(
+                method="PauseType",
+                request=operators_pb2.PauseTypeRequest(
+                    type=command.type,
+                    queue=command.queue or "",
+                    reason=reason or command.reason or "",
+                ),
+                read=lambda response: response.changed,
+            )
+        case ResumeType():
+            return Rpc(
+                method="ResumeType",
+                request=operators_pb2.ResumeTypeRequest(
+                    type=command.type,
+                    queue=command.queue or "",
                     reason=reason or command.reason or "",
                 ),
                 read=lambda response: response.changed,

@@ -349,6 +349,183 @@ class SetQueueLimitsResponse(_message.Message):
 Global___SetQueueLimitsResponse: _TypeAlias = SetQueueLimitsResponse  # noqa: Y015
 
 @_typing.final
+class ListPausedTypesRequest(_message.Message):
+    """No question but the verb."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPausedTypesRequest: _TypeAlias = ListPausedTypesRequest  # noqa: Y015
+
+@_typing.final
+class ListPausedTypesResponse(_message.Message):
+    """Of which types nothing is leased."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def types(self) -> _containers.RepeatedCompositeFieldContainer[Global___PausedType]:
+        """By name and queue."""
+
+    def __init__(
+        self,
+        *,
+        types: _abc.Iterable[Global___PausedType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["types", b"types"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPausedTypesResponse: _TypeAlias = ListPausedTypesResponse  # noqa: Y015
+
+@_typing.final
+class PausedType(_message.Message):
+    """A type that is paused."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    PAUSE_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """Its name."""
+    queue: _builtins.str
+    """Where it is paused; empty for all queues."""
+    @_builtins.property
+    def pause(self) -> Global___Pause:
+        """Since when, by whom and why."""
+
+    def __init__(
+        self,
+        *,
+        type: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        pause: Global___Pause | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pause", b"pause"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pause", b"pause", "queue", b"queue", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PausedType: _TypeAlias = PausedType  # noqa: Y015
+
+@_typing.final
+class PauseTypeRequest(_message.Message):
+    """A type to pause."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """Its name."""
+    queue: _builtins.str
+    """In this queue only; in all of them if it is empty."""
+    reason: _builtins.str
+    """Shown with it and kept in the audit."""
+    def __init__(
+        self,
+        *,
+        type: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue", "reason", b"reason", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseTypeRequest: _TypeAlias = PauseTypeRequest  # noqa: Y015
+
+@_typing.final
+class PauseTypeResponse(_message.Message):
+    """It is paused."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGED_FIELD_NUMBER: _builtins.int
+    changed: _builtins.bool
+    """False if it was paused there before; then the first pause's words stay."""
+    def __init__(
+        self,
+        *,
+        changed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseTypeResponse: _TypeAlias = PauseTypeResponse  # noqa: Y015
+
+@_typing.final
+class ResumeTypeRequest(_message.Message):
+    """A type to resume."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """Its name."""
+    queue: _builtins.str
+    """Where it was paused; empty for all queues."""
+    reason: _builtins.str
+    """Kept in the audit."""
+    def __init__(
+        self,
+        *,
+        type: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue", "reason", b"reason", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeTypeRequest: _TypeAlias = ResumeTypeRequest  # noqa: Y015
+
+@_typing.final
+class ResumeTypeResponse(_message.Message):
+    """It is not paused."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGED_FIELD_NUMBER: _builtins.int
+    changed: _builtins.bool
+    """False if it was not paused there."""
+    def __init__(
+        self,
+        *,
+        changed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeTypeResponse: _TypeAlias = ResumeTypeResponse  # noqa: Y015
+
+@_typing.final
 class ListWorkersRequest(_message.Message):
     """No question but the verb."""
 

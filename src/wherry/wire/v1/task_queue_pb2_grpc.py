@@ -168,6 +168,21 @@ class TaskQueueStub(object):
                 request_serializer=wherry_dot_v1_dot_operators__pb2.SetQueueLimitsRequest.SerializeToString,
                 response_deserializer=wherry_dot_v1_dot_operators__pb2.SetQueueLimitsResponse.FromString,
                 _registered_method=True)
+        self.ListPausedTypes = channel.unary_unary(
+                '/wherry.v1.TaskQueue/ListPausedTypes',
+                request_serializer=wherry_dot_v1_dot_operators__pb2.ListPausedTypesRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_operators__pb2.ListPausedTypesResponse.FromString,
+                _registered_method=True)
+        self.PauseType = channel.unary_unary(
+                '/wherry.v1.TaskQueue/PauseType',
+                request_serializer=wherry_dot_v1_dot_operators__pb2.PauseTypeRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_operators__pb2.PauseTypeResponse.FromString,
+                _registered_method=True)
+        self.ResumeType = channel.unary_unary(
+                '/wherry.v1.TaskQueue/ResumeType',
+                request_serializer=wherry_dot_v1_dot_operators__pb2.ResumeTypeRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_operators__pb2.ResumeTypeResponse.FromString,
+                _registered_method=True)
         self.ListWorkers = channel.unary_unary(
                 '/wherry.v1.TaskQueue/ListWorkers',
                 request_serializer=wherry_dot_v1_dot_operators__pb2.ListWorkersRequest.SerializeToString,
@@ -376,6 +391,27 @@ class TaskQueueServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListPausedTypes(self, request, context):
+        """List the types that are paused.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseType(self, request, context):
+        """Let no task of a type be leased, in one queue or in all, until it is resumed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeType(self, request, context):
+        """Let a paused type's tasks be leased again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListWorkers(self, request, context):
         """List the workers that were heard of lately.
         """
@@ -536,6 +572,21 @@ def add_TaskQueueServicer_to_server(servicer, server):
                     servicer.SetQueueLimits,
                     request_deserializer=wherry_dot_v1_dot_operators__pb2.SetQueueLimitsRequest.FromString,
                     response_serializer=wherry_dot_v1_dot_operators__pb2.SetQueueLimitsResponse.SerializeToString,
+            ),
+            'ListPausedTypes': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPausedTypes,
+                    request_deserializer=wherry_dot_v1_dot_operators__pb2.ListPausedTypesRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_operators__pb2.ListPausedTypesResponse.SerializeToString,
+            ),
+            'PauseType': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseType,
+                    request_deserializer=wherry_dot_v1_dot_operators__pb2.PauseTypeRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_operators__pb2.PauseTypeResponse.SerializeToString,
+            ),
+            'ResumeType': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeType,
+                    request_deserializer=wherry_dot_v1_dot_operators__pb2.ResumeTypeRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_operators__pb2.ResumeTypeResponse.SerializeToString,
             ),
             'ListWorkers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListWorkers,
@@ -1261,6 +1312,87 @@ class TaskQueue(object):
             '/wherry.v1.TaskQueue/SetQueueLimits',
             wherry_dot_v1_dot_operators__pb2.SetQueueLimitsRequest.SerializeToString,
             wherry_dot_v1_dot_operators__pb2.SetQueueLimitsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPausedTypes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/ListPausedTypes',
+            wherry_dot_v1_dot_operators__pb2.ListPausedTypesRequest.SerializeToString,
+            wherry_dot_v1_dot_operators__pb2.ListPausedTypesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseType(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/PauseType',
+            wherry_dot_v1_dot_operators__pb2.PauseTypeRequest.SerializeToString,
+            wherry_dot_v1_dot_operators__pb2.PauseTypeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeType(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/ResumeType',
+            wherry_dot_v1_dot_operators__pb2.ResumeTypeRequest.SerializeToString,
+            wherry_dot_v1_dot_operators__pb2.ResumeTypeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -92,6 +92,12 @@ class TaskQueueStub:
     """Let a paused queue's tasks be leased again."""
     SetQueueLimits: _grpc.UnaryUnaryMultiCallable[_operators_pb2.SetQueueLimitsRequest, _operators_pb2.SetQueueLimitsResponse]
     """Let only so many tasks of a queue be leased at once, or start in a time."""
+    ListPausedTypes: _grpc.UnaryUnaryMultiCallable[_operators_pb2.ListPausedTypesRequest, _operators_pb2.ListPausedTypesResponse]
+    """List the types that are paused."""
+    PauseType: _grpc.UnaryUnaryMultiCallable[_operators_pb2.PauseTypeRequest, _operators_pb2.PauseTypeResponse]
+    """Let no task of a type be leased, in one queue or in all, until it is resumed."""
+    ResumeType: _grpc.UnaryUnaryMultiCallable[_operators_pb2.ResumeTypeRequest, _operators_pb2.ResumeTypeResponse]
+    """Let a paused type's tasks be leased again."""
     ListWorkers: _grpc.UnaryUnaryMultiCallable[_operators_pb2.ListWorkersRequest, _operators_pb2.ListWorkersResponse]
     """List the workers that were heard of lately."""
     DirectWorkers: _grpc.UnaryUnaryMultiCallable[_operators_pb2.DirectWorkersRequest, _operators_pb2.DirectWorkersResponse]
@@ -158,6 +164,12 @@ class TaskQueueAsyncStub(TaskQueueStub):
     """Let a paused queue's tasks be leased again."""
     SetQueueLimits: _aio.UnaryUnaryMultiCallable[_operators_pb2.SetQueueLimitsRequest, _operators_pb2.SetQueueLimitsResponse]  # type: ignore[assignment]
     """Let only so many tasks of a queue be leased at once, or start in a time."""
+    ListPausedTypes: _aio.UnaryUnaryMultiCallable[_operators_pb2.ListPausedTypesRequest, _operators_pb2.ListPausedTypesResponse]  # type: ignore[assignment]
+    """List the types that are paused."""
+    PauseType: _aio.UnaryUnaryMultiCallable[_operators_pb2.PauseTypeRequest, _operators_pb2.PauseTypeResponse]  # type: ignore[assignment]
+    """Let no task of a type be leased, in one queue or in all, until it is resumed."""
+    ResumeType: _aio.UnaryUnaryMultiCallable[_operators_pb2.ResumeTypeRequest, _operators_pb2.ResumeTypeResponse]  # type: ignore[assignment]
+    """Let a paused type's tasks be leased again."""
     ListWorkers: _aio.UnaryUnaryMultiCallable[_operators_pb2.ListWorkersRequest, _operators_pb2.ListWorkersResponse]  # type: ignore[assignment]
     """List the workers that were heard of lately."""
     DirectWorkers: _aio.UnaryUnaryMultiCallable[_operators_pb2.DirectWorkersRequest, _operators_pb2.DirectWorkersResponse]  # type: ignore[assignment]
@@ -377,6 +389,30 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operators_pb2.SetQueueLimitsResponse, _abc.Awaitable[_operators_pb2.SetQueueLimitsResponse]]:
         """Let only so many tasks of a queue be leased at once, or start in a time."""
+
+    @_abc_1.abstractmethod
+    def ListPausedTypes(
+        self,
+        request: _operators_pb2.ListPausedTypesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operators_pb2.ListPausedTypesResponse, _abc.Awaitable[_operators_pb2.ListPausedTypesResponse]]:
+        """List the types that are paused."""
+
+    @_abc_1.abstractmethod
+    def PauseType(
+        self,
+        request: _operators_pb2.PauseTypeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operators_pb2.PauseTypeResponse, _abc.Awaitable[_operators_pb2.PauseTypeResponse]]:
+        """Let no task of a type be leased, in one queue or in all, until it is resumed."""
+
+    @_abc_1.abstractmethod
+    def ResumeType(
+        self,
+        request: _operators_pb2.ResumeTypeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operators_pb2.ResumeTypeResponse, _abc.Awaitable[_operators_pb2.ResumeTypeResponse]]:
+        """Let a paused type's tasks be leased again."""
 
     @_abc_1.abstractmethod
     def ListWorkers(

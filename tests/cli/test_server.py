@@ -34,7 +34,7 @@ class Served:
 
     def __init__(self, running: Running) -> None:
         self.running = running
-        running.says("see /docs there", seconds=30)
+        running.says("see /docs there", seconds=60)
         self.grpc = self._found(r"gRPC on (\S+)") if "gRPC on " in running.err else ""
         self.http = self._found(r"HTTP on (\S+)")
 

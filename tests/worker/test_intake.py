@@ -107,12 +107,14 @@ async def test_the_next_lease_is_on_its_way_while_handlers_that_never_wait_still
         leased += len(given)
         return given
 
-    worker, _ = scripted(app, watched, concurrency=2, until_empty=True)
+    # So far ahead that there are some also on a machine that takes long for each.
+    ahead = timedelta(seconds=1)
+    worker, _ = scripted(app, watched, concurrency=2, until_empty=True, prefetch_ahead=ahead)
 
     await worker.run()
 
     assert ran == 150
-    assert max(left_at_leases) > 10
+    assert max(left_at_leases) > 2, left_at_leases
 
 
 async def test_slow_handlers_are_not_prefetched_for() -> None:

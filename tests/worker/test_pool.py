@@ -145,10 +145,8 @@ async def test_a_server_that_never_answers_is_given_up(
     dsn: str, monkeypatch: pytest.MonkeyPatch, connect: Connect, blocking: bool
 ) -> None:
     """Not frozen here, but kept from answering by a lock that no timeout of the server's ends."""
-    from wherry.transport import bounded
-
-    monkeypatch.setattr(bounded.AsyncConnection, "answer_seconds", 0.3)
-    monkeypatch.setattr(bounded.Connection, "answer_seconds", 0.3)
+    for pool in ("pool", "pool_blocking"):
+        monkeypatch.setattr(f"wherry.transport.{pool}.BRIEF_ANSWER_SECONDS", 0.3)
     app = wherry.App(f"{dsn}&options=-c%20lock_timeout%3D0", pool_timeout=0.5)
     made = await app.aenqueue("t")
     locker = connect(autocommit=False)

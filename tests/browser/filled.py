@@ -19,6 +19,7 @@ from typing import Any, LiteralString
 import psycopg
 
 import wherry
+from tests.browser.filled_schedules import fill_schedules
 from tests.browser.shop import HANDS, WORK, Work
 from wherry.config import ServerSettings
 from wherry.domain.flow import BOUNDS_SECONDS
@@ -38,6 +39,7 @@ def fill(dsn: str, *, seed: int = 11) -> None:
         _tasks(connection, chance, now)
         _workers(connection, now)
         _by_hand(connection, now)
+        fill_schedules(connection, now)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("analyze")
 

@@ -107,3 +107,55 @@ HANDS = (
         asked_by=("token:ada", "moving to the new machine"),
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Comes:
+    """A schedule of the shop: when it comes, of what, and what became of its times."""
+
+    name: str
+    cron: str
+    type: str
+    queue: str
+    every_seconds: float
+    tz: str = "UTC"
+    fired: int = 0
+    missed: int = 0
+    overlapped: int = 0
+    paused: bool = False
+    declared: bool = True
+
+
+SCHEDULES = (
+    Comes(
+        *("nightly-report", "30 4 * * *", "export_orders", "exports", 86_400),
+        tz="Europe/Berlin",
+        fired=89,
+        missed=1,
+    ),
+    Comes("index-changes", "*/5 * * * *", "index_product", "search-index", 300, fired=25_903),
+    Comes(
+        *("capture-open-payments", "0 * * * *", "capture_payment", "payments", 3600),
+        fired=2101,
+        overlapped=58,
+    ),
+    Comes(
+        "newsletter",
+        "0 9 * * 2",
+        "send_newsletter",
+        "mail",
+        604_800,
+        tz="America/New_York",
+        fired=12,
+    ),
+    Comes(
+        "sync-catalogue",
+        "15 */6 * * *",
+        "index_product",
+        "search-index",
+        21_600,
+        fired=355,
+        paused=True,
+    ),
+    Comes("old-cleanup", "0 3 * * 0", "make_thumbnail", "images", 604_800, fired=8, declared=False),
+)

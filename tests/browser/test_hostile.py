@@ -54,6 +54,19 @@ POISON = (
         "insert into wherry.audit (at, actor, peer, action, target, count, reason)"
         " select now(), evil, evil, evil, json_build_object(evil, evil), 1, evil from evils"
     ),
+    (
+        "insert into wherry.schedule (name, cron, tz, type, queue, priority, max_attempts, tags,"
+        " headers, payload, missed, overlap, definition, by_hand, created_at, changed_at, next_at,"
+        " due_at, trouble, paused_at, paused_by, pause_reason)"
+        " select evil, evil, evil, evil, evil, 0, 1, array[evil], json_build_object('h', evil),"
+        " json_build_object(evil, evil), 'last', 'allow', 'd', true, now(), now(),"
+        " now() + interval '1 hour', case when n % 2 = 0 then now() + interval '1 hour' end, evil,"
+        " case when n % 2 = 1 then now() end, evil, evil from evils"
+    ),
+    (
+        "insert into wherry.tick (schedule, planned_at, by_hand, until_at, n, outcome, task_id, at,"
+        " reason) select evil, now(), true, now(), 1, 'by_hand', 5000 + n, now(), evil from evils"
+    ),
     "insert into wherry.pair (queue, type) select evil, evil from evils on conflict do nothing",
     (
         "insert into wherry.tally (step, at, pair, kind, bucket, n, seconds)"

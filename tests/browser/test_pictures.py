@@ -25,6 +25,8 @@ PICTURES = {
     "workers-light": ("workers", "light", WIDE),
     "tasks-light": ("tasks", "light", WIDE),
     "task-dark": ("task?id={id}", "dark", WIDE),
+    "schedules-light": ("schedules", "light", WIDE),
+    "dead-light": ("dead", "light", WIDE),
     "phone-dark": (".", "dark", NARROW),
 }
 

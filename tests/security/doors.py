@@ -17,7 +17,8 @@ import httpx
 from google.protobuf import json_format
 from google.protobuf.message_factory import GetMessageClass
 
-from wherry.server.http.operations import OPERATIONS, PREFIX, Operation
+from wherry.server.http.operation import Operation
+from wherry.server.http.operations import OPERATIONS, PREFIX
 from wherry.wire.v1 import task_queue_pb2
 
 SERVICE = task_queue_pb2.DESCRIPTOR.services_by_name["TaskQueue"]

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg import sql
 
 import wherry
+from wherry.commands.scheduling import DeclareSchedules
 from wherry.commands.tokens import CreateToken
+from wherry.commands.workers import BeatWorker
+from wherry.domain.cron import read_cron
+from wherry.domain.options import TaskSpec
+from wherry.domain.schedule import Schedule
 from wherry.domain.token import Token, draw_token
 from wherry.wire.lease_token import write_lease_token
 
@@ -31,6 +38,7 @@ class Place:
     leased: int
     lease: str
     ended: int
+    schedule: str
 
 
 async def place(app: wherry.App, queue: str) -> Place:
@@ -48,7 +56,43 @@ async def place(app: wherry.App, queue: str) -> Place:
     await app.acomplete(leases[1])
     key = f"{HUSH}-{n}"
     ready = (await app.aenqueue(kind, payload, key=key, **words)).id
-    return Place(queue, ready, key, leases[0].id, write_lease_token(leases[0]), leases[1].id)
+    schedule = await _declared(app, queue, n, kind)
+    lease = write_lease_token(leases[0])
+    return Place(queue, ready, key, leases[0].id, lease, leases[1].id, schedule)
+
+
+async def _declared(app: wherry.App, queue: str, n: int, kind: str) -> str:
+    """Return a schedule of a queue that never comes while anybody looks."""
+    instance = str(UUID(int=n))
+    command = BeatWorker(
+        instance=instance,
+        name=f"{HUSH}-declares",
+        host=HUSH,
+        pid=1,
+        queues=(queue,),
+        types=None,
+        alive_seconds=1e9,
+    )
+    await app.acarry(command)
+    task = TaskSpec(
+        queue=queue,
+        type=kind,
+        priority=0,
+        delay_seconds=None,
+        run_after=None,
+        max_attempts=20,
+        retry=None,
+        timeout_seconds=None,
+        ttl_seconds=None,
+        tags=(f"{HUSH}-tag",),
+        headers={HUSH: HUSH},
+        key_ttl_seconds=None,
+        key=None,
+        payload=json.dumps({HUSH: HUSH}),
+    )
+    declared = Schedule(f"schedule-{n}", read_cron("0 0 29 2 *"), task)
+    await app.acarry(DeclareSchedules((declared,), instance))
+    return declared.name
 
 
 async def create(

@@ -101,6 +101,13 @@ NEEDS: Mapping[str, Need] = {
     "ResumeType": Need(
         "admin", lambda p: {"type": "t", "queue": p.queue, "reason": "why"}, "denied"
     ),
+    "ListSchedules": Need("read", lambda _: {}, "nothing of it"),
+    "GetSchedule": Need("read", lambda p: {"name": p.schedule}, "not found"),
+    "ListTicks": Need("read", lambda p: {"name": p.schedule}, "not found"),
+    "RunSchedule": Need("admin", lambda p: {"name": p.schedule, "reason": "why"}, "not found"),
+    "PauseSchedule": Need("admin", lambda p: {"name": p.schedule, "reason": "why"}, "not found"),
+    "ResumeSchedule": Need("admin", lambda p: {"name": p.schedule, "reason": "why"}, "not found"),
+    "DeleteSchedule": Need("admin", lambda p: {"name": p.schedule, "reason": "why"}, "not found"),
     "ListWorkers": Need("read", lambda _: {}, "nothing of it"),
     "DirectWorkers": Need(
         "admin",

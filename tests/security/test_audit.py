@@ -35,9 +35,21 @@ ACTIONS = {
     "PauseType": "pause_type",
     "ResumeType": "resume_type",
     "DirectWorkers": "direct_workers",
+    "RunSchedule": "run_schedule",
+    "PauseSchedule": "pause_schedule",
+    "ResumeSchedule": "resume_schedule",
+    "DeleteSchedule": "delete_schedule",
 }
 # By a filter on the whole place: two of its tasks are live, one has ended.
-COUNTS = {"CancelTasks": 2, "ResumeQueue": 0, "ResumeType": 0, "DirectWorkers": 0}
+# A worker declares the schedule, which is not paused: it is neither resumed nor deleted.
+COUNTS = {
+    "CancelTasks": 2,
+    "ResumeQueue": 0,
+    "ResumeType": 0,
+    "DirectWorkers": 0,
+    "ResumeSchedule": 0,
+    "DeleteSchedule": 0,
+}
 
 
 def rows(sql: psycopg.Connection[Any]) -> list[dict[str, Any]]:
@@ -66,6 +78,8 @@ def target_of(rpc: str, p: Place) -> dict[str, Any]:
             return {"type": "t", "queue": p.queue}
         case "SetQueueLimits":
             return {"queue": p.queue, "max_running": 1000}
+        case "RunSchedule" | "PauseSchedule" | "ResumeSchedule" | "DeleteSchedule":
+            return {"schedule": p.schedule}
         case "DirectWorkers":
             return {"names": ["w"], "directive": "drain"}
         case _:
@@ -88,7 +102,7 @@ async def test_every_change_leaves_one_row(
         [row] = rows(sql)[before:]
         assert row["action"] == ACTIONS[rpc]
         assert (row["actor"], row["peer"], row["reason"]) == ("Alma", "127.0.0.1", "why")
-        copied = {"stored": int(said.body["id"])} if rpc == "CopyTask" else {}
+        copied = {"stored": int(said.body["id"])} if rpc in ("CopyTask", "RunSchedule") else {}
         assert row["target"] == target_of(rpc, there) | copied, rpc
         assert row["count"] == COUNTS.get(rpc, 1), rpc
         # No payload, key, tag or header of any task.

@@ -152,7 +152,7 @@ async def test_every_rpc_and_every_route_says_what_it_needs(
     assert taken - {"/metrics"} == {path.replace("/7", "/{id}") for path in described}
 
 
-_PLACE = Place("q", 7, "k", 7, "l", 7)
+_PLACE = Place("q", 7, "k", 7, "l", 7, "s")
 ANY = {rpc: need.fields(_PLACE) for rpc, need in NEEDS.items()}
 
 

@@ -1,7 +1,4 @@
-"""The calls of an App about schedules; `schedules_blocking.py` is generated from this file.
-
-They need the database itself: a server knows none of them yet.
-"""
+"""The calls of an App about schedules; `schedules_blocking.py` is generated from this file."""
 
 from __future__ import annotations
 

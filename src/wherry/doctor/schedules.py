@@ -11,14 +11,14 @@ from wherry.doctor.finding import Judgment, fine, problem, warning
 from wherry.doctor.wording import count, names
 from wherry.domain.durations import span
 
-_LATE_SECONDS: Final = 60.0
+LATE_SECONDS: Final = 60.0
 
 
 def judge_schedules(rows: Rows) -> Judgment:
     """Whether schedules are late, in trouble, far ahead of the clock, or declared by nobody."""
     if not rows:
         return fine("there are none")
-    late = [row for row in rows if (row[1] or 0) >= _LATE_SECONDS]
+    late = [row for row in rows if (row[1] or 0) >= LATE_SECONDS]
     if late:
         name, late_seconds, _, _, _ = max(late, key=lambda row: row[1])
         return problem(

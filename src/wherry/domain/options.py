@@ -202,7 +202,7 @@ def check_name(name: object, *, option: str, index: int | None = None) -> str:
     if type(name) is str and name != "*" and _is_short_and_plain(name, LONGEST_NAME_BYTES):
         return name
     text = check_text(name, option=option, limit_bytes=LONGEST_NAME_BYTES, index=index)
-    if text == "*" and option == "queue":
+    if text == "*" and option in ("queue", "to_queue"):
         _refuse(option, name, "'*' stands for all queues: choose another name", index)
     _refuse_control(text, option=option, index=index)
     return text

@@ -279,6 +279,12 @@ class ScheduleSeen:
         columns[13], columns[14] = Missed(row[13]), Overlap(row[14])
         return cls(*columns)
 
+    def late_seconds(self, now: datetime) -> float | None:
+        """For how long a time has come and was not settled; None if none has, or none is known."""
+        if self.next_at is None or self.trouble is not None or self.next_at > now:
+            return None
+        return (now - self.next_at).total_seconds()
+
     @property
     def next_local(self) -> datetime | None:
         """`next_at` in the schedule's own zone; in UTC if this machine does not know that zone."""

@@ -6,7 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from wherry.doctor.finding import Diagnosis, Finding, Verdict
+from wherry.domain.cron import Missed, Overlap
 from wherry.domain.flow import Histogram, Line, LinePoint, Lines
+from wherry.domain.schedule import ScheduleSeen
 from wherry.domain.task import QueueDepth
 from wherry.domain.worker import Directive, WorkerSeen
 from wherry.server.dashboard.problems import Trouble, troubles
@@ -23,6 +25,7 @@ WORKER = WorkerSeen(
 def found(
     *queues: QueueDepth,
     workers: tuple[WorkerSeen, ...] = (WORKER,),
+    schedules: tuple[ScheduleSeen, ...] = (),
     lines: dict[str, Line] | None = None,
     findings: tuple[Finding, ...] | None = None,
 ) -> list[Trouble]:
@@ -40,10 +43,11 @@ def found(
     return troubles(
         queues=queues,
         workers=workers,
+        schedules=schedules,
         lines=Lines(lines or {}, 60),
         round=round,
         now=NOW,
-        pages=frozenset({"queue", "database", "dead"}),
+        pages=frozenset({"queue", "database", "dead", "schedules"}),
     )
 
 
@@ -122,6 +126,54 @@ def test_a_listener_that_is_down_is_told_as_the_doctor_does() -> None:
 
     assert (trouble.kind, trouble.name, trouble.page) == ("warn", "Listener down", "workers")
     assert trouble.seen.startswith("1 worker hears no notification, for 3 min by now: w-1;")
+
+
+def test_a_late_schedule_is_told_as_the_doctor_does() -> None:
+    seen = ScheduleSeen(
+        name="nightly",
+        cron="0 3 * * *",
+        tz="UTC",
+        type="t",
+        queue="mail",
+        priority=0,
+        max_attempts=20,
+        timeout_seconds=None,
+        ttl_seconds=None,
+        tags=(),
+        headers_text="{}",
+        retry_text=None,
+        payload_text="{}",
+        missed=Missed.LAST,
+        overlap=Overlap.ALLOW,
+        by_hand=False,
+        declared_by=1,
+        created_at=NOW,
+        changed_at=NOW,
+        next_at=NOW - timedelta(minutes=3),
+        last_at=None,
+        last_fired_at=None,
+        last_task_id=None,
+        fired=0,
+        missed_ticks=0,
+        overlapped=0,
+        paused_ticks=0,
+        by_hand_runs=0,
+        trouble=None,
+        paused_at=None,
+        paused_by=None,
+        pause_reason=None,
+    )
+
+    [late] = found(MAIL, schedules=(seen,))
+    [untold] = found(MAIL, schedules=(replace(seen, trouble="no such zone"),))
+    [left] = found(MAIL, schedules=(replace(seen, next_at=None, declared_by=0),))
+
+    assert (late.kind, late.name, late.page) == ("bad", "Schedules do not come", "schedules")
+    assert "'nightly' has been due for 3 min" in late.seen
+    assert (untold.kind, untold.name) == ("bad", "Schedules do not come")
+    assert "no such zone" in untold.seen
+    assert (left.kind, left.name) == ("warn", "Nobody declares a schedule")
+    assert found(MAIL, schedules=(replace(seen, next_at=NOW),)) == []
 
 
 def test_what_the_doctor_found_is_said_but_not_twice() -> None:

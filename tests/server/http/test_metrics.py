@@ -124,7 +124,11 @@ async def test_dead_rows_and_the_oldest_snapshot_are_told(
     assert held.of("wherry_sessions_hidden") == 0
 
 
-async def test_however_often_it_is_asked_the_database_is_asked_once(app: wherry.App) -> None:
+async def test_however_often_it_is_asked_the_database_is_asked_once(
+    app: wherry.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A busy machine takes longer for all of this than answers are kept.
+    monkeypatch.setattr("wherry.server.metrics._KEPT_SECONDS", 600.0)
     async with asked(app) as client:
         for _ in range(3):
             await asyncio.gather(*(numbers(client) for _ in range(10)))

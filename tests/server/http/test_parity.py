@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from google.protobuf.descriptor import Descriptor, EnumDescriptor
 
+from wherry.domain.cron import Missed, Overlap, TickOutcome
 from wherry.domain.state import State
 from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
 from wherry.domain.worker import Directive
@@ -19,13 +20,18 @@ from wherry.server.http import (
     lease_bodies,
     looking_bodies,
     operator_bodies,
+    schedule_bodies,
     task_bodies,
 )
-from wherry.server.http.operations import OPERATIONS, Operation
-from wherry.wire.v1 import leases_pb2, operators_pb2, task_queue_pb2, tasks_pb2
+from wherry.server.http.operation import Operation
+from wherry.server.http.operations import OPERATIONS
+from wherry.wire.v1 import leases_pb2, operators_pb2, schedules_pb2, task_queue_pb2, tasks_pb2
 
 SERVICE = task_queue_pb2.DESCRIPTOR.services_by_name["TaskQueue"]
-BODIES = (task_bodies, filter_bodies, change_bodies, looking_bodies, lease_bodies, operator_bodies)
+BODIES = (
+    *(task_bodies, filter_bodies, change_bodies, looking_bodies, lease_bodies, operator_bodies),
+    schedule_bodies,
+)
 # What a path or a query says, or what a path makes needless.
 ASKED_OTHERWISE = {
     "GetTaskRequest",
@@ -36,6 +42,7 @@ ASKED_OTHERWISE = {
     "ListQueuesRequest",
     "ListWorkersRequest",
     "ListPausedTypesRequest",
+    "ListSchedulesRequest",
     "GetServerRequest",
 }
 
@@ -43,7 +50,7 @@ ASKED_OTHERWISE = {
 def messages() -> dict[str, Descriptor]:
     """Every message, also those within others, by its own name."""
     found: dict[str, Descriptor] = {}
-    for file in (tasks_pb2, leases_pb2, operators_pb2):
+    for file in (tasks_pb2, leases_pb2, operators_pb2, schedules_pb2):
         waiting = list(file.DESCRIPTOR.message_types_by_name.values())
         while waiting:
             message = waiting.pop()
@@ -161,6 +168,9 @@ def test_no_body_is_without_a_message() -> None:
         (Replanned, tasks_pb2.ReplanAnswer.DESCRIPTOR, None),
         (lease_bodies.Reported, leases_pb2.Reported.DESCRIPTOR, None),
         (Directive, leases_pb2.Directive.DESCRIPTOR, Directive.NONE),
+        (Missed, schedules_pb2.MissedPolicy.DESCRIPTOR, None),
+        (Overlap, schedules_pb2.OverlapPolicy.DESCRIPTOR, None),
+        (TickOutcome, schedules_pb2.TickOutcome.DESCRIPTOR, None),
     ],
 )
 def test_words_are_those_of_the_enums(

@@ -83,9 +83,11 @@ class Live:
         anybody = replace(ANYBODY, peer="")
         queues = await self._shared.read(anybody, self._service.list_queues)
         workers = await self._shared.read(anybody, self._service.list_workers)
+        schedules = await self._shared.read(anybody, self._service.list_schedules)
         return (
             tuple(replace(queue, oldest_due_seconds=None) for queue in queues),
             tuple(replace(worker, beat_at=worker.started_at) for worker in workers),
+            tuple(schedules),
         )
 
 

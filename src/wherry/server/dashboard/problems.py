@@ -12,15 +12,17 @@ from datetime import datetime
 from typing import Final
 
 from wherry.doctor.finding import Verdict
+from wherry.doctor.schedules import judge_schedules
 from wherry.doctor.work import judge_lateness, judge_listeners, judge_pauses, judge_workers
 from wherry.domain.flow import Lines
+from wherry.domain.schedule import ScheduleSeen
 from wherry.domain.task import QueueDepth
 from wherry.domain.worker import WorkerSeen
 from wherry.server.dashboard.rounds import Round
 from wherry.server.dashboard.words import number, plural, span
 
 # What of the doctor's checks is judged here, from fresher numbers.
-_JUDGED_HERE: Final = frozenset({"workers", "listeners", "due tasks", "paused queues"})
+_JUDGED_HERE: Final = frozenset({"workers", "listeners", "due tasks", "paused queues", "schedules"})
 # Where a finding of the doctor leads; all others lead to the database.
 _LEADS: Final = {
     "dead tasks": "dead",
@@ -57,13 +59,18 @@ def troubles(
     *,
     queues: Sequence[QueueDepth],
     workers: Sequence[WorkerSeen],
+    schedules: Sequence[ScheduleSeen] = (),
     lines: Lines,
     round: Round | None,
     now: datetime,
     pages: frozenset[str],
 ) -> list[Trouble]:
     """Return what is wrong. A trouble leads to a page of *pages*, or else to its list."""
-    found = [*_of_queues(queues, now), *_of_workers(workers, queues)]
+    found = [
+        *_of_queues(queues, now),
+        *_of_workers(workers, queues),
+        *_of_schedules(schedules, now),
+    ]
     behind = {trouble.asked: n for n, trouble in enumerate(found) if trouble.page == "queue"}
     for growing in _growing(lines, {queue.queue: queue for queue in queues}):
         n = behind.get(growing.asked)
@@ -138,6 +145,33 @@ def _of_workers(workers: Sequence[WorkerSeen], queues: Sequence[QueueDepth]) -> 
             (),
             "See workers",
         )
+
+
+def _of_schedules(schedules: Sequence[ScheduleSeen], now: datetime) -> Iterable[Trouble]:
+    judged = judge_schedules(
+        [
+            (
+                seen.name,
+                seen.late_seconds(now),
+                seen.trouble,
+                seen.paused_at is None and not seen.by_hand and not seen.declared_by,
+                seen.paused_at is not None,
+            )
+            for seen in schedules
+        ]
+    )
+    if judged.verdict is Verdict.OK:
+        return
+    wrong = judged.verdict is Verdict.PROBLEM
+    yield Trouble(
+        _KINDS[judged.verdict],
+        "Schedules do not come" if wrong else "Nobody declares a schedule",
+        _sentence(judged.seen),
+        _sentence(judged.advice or ""),
+        "schedules",
+        (),
+        "See schedules",
+    )
 
 
 def _growing(lines: Lines, queues: dict[str, QueueDepth]) -> Iterable[Trouble]:

@@ -26,6 +26,7 @@ from wherry.server.grpc.leasing import LeaseVerb
 from wherry.server.grpc.looking import LookingVerbs
 from wherry.server.grpc.operators import OperatorVerbs
 from wherry.server.grpc.refusals import refusal_of
+from wherry.server.grpc.schedules import ScheduleVerbs
 from wherry.server.grpc.tasks import TaskVerbs
 from wherry.server.underway import UnderWay
 from wherry.telemetry.incoming import TRACEPARENT, TRACESTATE, tell
@@ -43,7 +44,7 @@ _Requests = AsyncIterator[bytes]
 _Verb = Callable[[Caller, Any], Coroutine[Any, Any, Message]]
 
 
-class _Verbs(TaskVerbs, LookingVerbs, LeaseVerbs, OperatorVerbs):
+class _Verbs(TaskVerbs, LookingVerbs, LeaseVerbs, OperatorVerbs, ScheduleVerbs):
     """All rpcs but Lease."""
 
 

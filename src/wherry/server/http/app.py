@@ -25,7 +25,8 @@ from wherry.server.http.guard import check_origin
 from wherry.server.http.health import Health
 from wherry.server.http.metrics import Metrics
 from wherry.server.http.openapi import document
-from wherry.server.http.operations import OPERATIONS, PREFIX, Operation
+from wherry.server.http.operation import Operation
+from wherry.server.http.operations import OPERATIONS, PREFIX
 from wherry.server.http.pages import STYLE, page
 from wherry.server.http.polling import Client
 from wherry.server.http.protocol import SECURITY_HEADERS

@@ -12,7 +12,8 @@ from wherry.domain.filter import NARROWING
 from wherry.domain.state import State
 from wherry.server.http.fields import Id
 from wherry.server.http.lease_bodies import Outcome
-from wherry.server.http.operations import OPERATIONS, Operation
+from wherry.server.http.operation import Operation
+from wherry.server.http.operations import OPERATIONS
 from wherry.server.http.refusals import MEDIA_TYPE, ProblemDetails
 from wherry.server.http.task_bodies import BatchTask
 
@@ -34,7 +35,7 @@ _WITH_BODY: Final = {
 _OWN: Final = {
     200: "Done.",
     201: "Stored.",
-    404: "There is no such task, or it is not for the caller to see.",
+    404: "There is no such task, or schedule, or it is not for the caller to see.",
     409: "It cannot be done as things stand: the lease is lost (`LEASE_LOST`), somebody is settling"
     " the task in an open transaction (`BUSY`), the key names another task (`KEY_TAKEN`), or the"
     " task has not ended (`NOT_FINAL`).",
@@ -100,6 +101,8 @@ _OWN_NAMES: Final = {
     "wherry.domain.task.Canceled": "CancelAnswer",
     "wherry.domain.task.Purged": "PurgeAnswer",
     "wherry.domain.task.Replanned": "ReplanAnswer",
+    "wherry.domain.cron.Missed": "MissedPolicy",
+    "wherry.domain.cron.Overlap": "OverlapPolicy",
 }
 
 

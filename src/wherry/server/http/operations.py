@@ -6,9 +6,7 @@ the fields of the message that gRPC has for it, which a test compares.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from wherry.server.http import change_bodies as changes
 from wherry.server.http import (
@@ -24,39 +22,10 @@ from wherry.server.http import lease_bodies as leases
 from wherry.server.http import looking_bodies as looking
 from wherry.server.http import operator_bodies as operators
 from wherry.server.http import task_bodies as tasks
-from wherry.server.http.bodies import Answer, Request
-from wherry.server.http.call import Call, Reply
+from wherry.server.http.operation import Operation
+from wherry.server.http.schedule_operations import SCHEDULE_OPERATIONS
 
 PREFIX: Final = "/api/v1"
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One verb: how it is asked for, what goes in and comes out, and what carries it out.
-
-    `asked` is a body for POST, the query's parameters for GET. `statuses` are those of its own,
-    beside the ones that every operation may answer.
-    """
-
-    rpc: str
-    method: str
-    path: str
-    asked: type[Request]
-    answer: type[Answer]
-    call: Callable[[Call, Any], Coroutine[Any, Any, Reply]]
-    summary: str
-    statuses: tuple[int, ...] = ()
-    waits: bool = False
-
-    @property
-    def name(self) -> str:
-        """Return the operation's name in the document: the rpc's, but unique."""
-        return "FindTask" if self.path.endswith(":find") else self.rpc
-
-    @property
-    def has_body(self) -> bool:
-        """Whether it is asked for with a body."""
-        return self.method == "POST"
 
 
 OPERATIONS: Final = (
@@ -322,6 +291,7 @@ OPERATIONS: Final = (
         operator_calls.set_queue_limits,
         "Let only so many tasks of a queue be leased at once, or start in a time.",
     ),
+    *SCHEDULE_OPERATIONS,
     Operation(
         "ListPausedTypes",
         "GET",

@@ -14,10 +14,20 @@ from wherry.server.service.looking import Looking
 from wherry.server.service.reading import Reading
 from wherry.server.service.replanning import Replanning
 from wherry.server.service.reporting import Reporting
+from wherry.server.service.scheduling import Scheduling
 from wherry.server.service.watching import Watching
 
 
 class Service(
-    Enqueuing, Leasing, Reporting, Reading, Looking, Watching, Replanning, Auditing, Copying
+    Enqueuing,
+    Leasing,
+    Reporting,
+    Reading,
+    Looking,
+    Watching,
+    Replanning,
+    Scheduling,
+    Auditing,
+    Copying,
 ):
     """What both doors call."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import grpc
 
@@ -84,8 +84,8 @@ class GrpcTransport:
                 response = await self._once(rpc)
             except grpc.RpcError as error:
                 trouble = self._troubles.of(error, rpc)
-                if rpc.method == "GetTask" and isinstance(trouble.error, NotFound):
-                    return cast(R, None)
+                if rpc.if_missing is not None and isinstance(trouble.error, NotFound):
+                    return rpc.if_missing()
                 if isinstance(trouble.error, Unauthenticated):
                     self._token.refused()
                     raise Unauthenticated(f"{trouble.error}: {self._token.told()}") from error

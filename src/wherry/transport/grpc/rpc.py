@@ -27,5 +27,7 @@ class Rpc(Generic[R]):
     read: Callable[[Any], R]
     # Whether it may be sent again where nobody knows if it has happened.
     repeatable: bool = True
+    # What is answered where there is no such thing; None: that is an error.
+    if_missing: Callable[[], R] | None = None
     # How long the server is asked to wait before it answers.
     wait_seconds: float = 0.0

@@ -39,6 +39,7 @@ from wherry.domain.task import (
 from wherry.errors import ConfigError, InvalidTask
 from wherry.transport.grpc.operator_rpcs import of_operators
 from wherry.transport.grpc.rpc import Me, Rpc
+from wherry.transport.grpc.schedule_rpcs import of_schedules
 from wherry.wire.filter import read_place, write_filter, write_place
 from wherry.wire.leases import read_leases, write_outcome
 from wherry.wire.status import read_problem
@@ -108,7 +109,7 @@ def _rpc_of(command: object, me: Me, reason: str | None) -> Rpc[Any] | None:
             audited: Audited[Any] = command  # pyright: ignore[reportUnknownVariableType]
             return _rpc_of(audited.inner, me, audited.actor.reason)
         case _:
-            return of_operators(command, me, reason)
+            return of_schedules(command, reason) or of_operators(command, me, reason)
 
 
 # ── tasks ──
@@ -154,7 +155,7 @@ def _of_tasks(
                 named.key.CopyFrom(
                     tasks_pb2.TaskKey(queue=command.queue or "", key=command.key or "")
                 )
-            return Rpc(method="GetTask", request=named, read=read_one)
+            return Rpc(method="GetTask", request=named, read=read_one, if_missing=lambda: None)
         case ListTasks():
             asked = tasks_pb2.ListTasksRequest(
                 filter=write_filter(command.filter),

@@ -6,6 +6,7 @@ import warnings
 
 from wherry.wire.v1 import leases_pb2 as wherry_dot_v1_dot_leases__pb2
 from wherry.wire.v1 import operators_pb2 as wherry_dot_v1_dot_operators__pb2
+from wherry.wire.v1 import schedules_pb2 as wherry_dot_v1_dot_schedules__pb2
 from wherry.wire.v1 import tasks_pb2 as wherry_dot_v1_dot_tasks__pb2
 
 GRPC_GENERATED_VERSION = '1.76.0'
@@ -182,6 +183,41 @@ class TaskQueueStub(object):
                 '/wherry.v1.TaskQueue/ResumeType',
                 request_serializer=wherry_dot_v1_dot_operators__pb2.ResumeTypeRequest.SerializeToString,
                 response_deserializer=wherry_dot_v1_dot_operators__pb2.ResumeTypeResponse.FromString,
+                _registered_method=True)
+        self.ListSchedules = channel.unary_unary(
+                '/wherry.v1.TaskQueue/ListSchedules',
+                request_serializer=wherry_dot_v1_dot_schedules__pb2.ListSchedulesRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_schedules__pb2.ListSchedulesResponse.FromString,
+                _registered_method=True)
+        self.GetSchedule = channel.unary_unary(
+                '/wherry.v1.TaskQueue/GetSchedule',
+                request_serializer=wherry_dot_v1_dot_schedules__pb2.GetScheduleRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_schedules__pb2.GetScheduleResponse.FromString,
+                _registered_method=True)
+        self.ListTicks = channel.unary_unary(
+                '/wherry.v1.TaskQueue/ListTicks',
+                request_serializer=wherry_dot_v1_dot_schedules__pb2.ListTicksRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_schedules__pb2.ListTicksResponse.FromString,
+                _registered_method=True)
+        self.RunSchedule = channel.unary_unary(
+                '/wherry.v1.TaskQueue/RunSchedule',
+                request_serializer=wherry_dot_v1_dot_schedules__pb2.RunScheduleRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_schedules__pb2.RunScheduleResponse.FromString,
+                _registered_method=True)
+        self.PauseSchedule = channel.unary_unary(
+                '/wherry.v1.TaskQueue/PauseSchedule',
+                request_serializer=wherry_dot_v1_dot_schedules__pb2.PauseScheduleRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_schedules__pb2.PauseScheduleResponse.FromString,
+                _registered_method=True)
+        self.ResumeSchedule = channel.unary_unary(
+                '/wherry.v1.TaskQueue/ResumeSchedule',
+                request_serializer=wherry_dot_v1_dot_schedules__pb2.ResumeScheduleRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_schedules__pb2.ResumeScheduleResponse.FromString,
+                _registered_method=True)
+        self.DeleteSchedule = channel.unary_unary(
+                '/wherry.v1.TaskQueue/DeleteSchedule',
+                request_serializer=wherry_dot_v1_dot_schedules__pb2.DeleteScheduleRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_schedules__pb2.DeleteScheduleResponse.FromString,
                 _registered_method=True)
         self.ListWorkers = channel.unary_unary(
                 '/wherry.v1.TaskQueue/ListWorkers',
@@ -412,6 +448,55 @@ class TaskQueueServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSchedules(self, request, context):
+        """List the schedules there are.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetSchedule(self, request, context):
+        """Read one schedule.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTicks(self, request, context):
+        """List what became of a schedule's times, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RunSchedule(self, request, context):
+        """Store one task of a schedule now.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseSchedule(self, request, context):
+        """Let a schedule bring no task until it is resumed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeSchedule(self, request, context):
+        """Let a paused schedule bring tasks again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteSchedule(self, request, context):
+        """Delete a schedule that no live worker declares, with its history.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListWorkers(self, request, context):
         """List the workers that were heard of lately.
         """
@@ -587,6 +672,41 @@ def add_TaskQueueServicer_to_server(servicer, server):
                     servicer.ResumeType,
                     request_deserializer=wherry_dot_v1_dot_operators__pb2.ResumeTypeRequest.FromString,
                     response_serializer=wherry_dot_v1_dot_operators__pb2.ResumeTypeResponse.SerializeToString,
+            ),
+            'ListSchedules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSchedules,
+                    request_deserializer=wherry_dot_v1_dot_schedules__pb2.ListSchedulesRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_schedules__pb2.ListSchedulesResponse.SerializeToString,
+            ),
+            'GetSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSchedule,
+                    request_deserializer=wherry_dot_v1_dot_schedules__pb2.GetScheduleRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_schedules__pb2.GetScheduleResponse.SerializeToString,
+            ),
+            'ListTicks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTicks,
+                    request_deserializer=wherry_dot_v1_dot_schedules__pb2.ListTicksRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_schedules__pb2.ListTicksResponse.SerializeToString,
+            ),
+            'RunSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunSchedule,
+                    request_deserializer=wherry_dot_v1_dot_schedules__pb2.RunScheduleRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_schedules__pb2.RunScheduleResponse.SerializeToString,
+            ),
+            'PauseSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseSchedule,
+                    request_deserializer=wherry_dot_v1_dot_schedules__pb2.PauseScheduleRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_schedules__pb2.PauseScheduleResponse.SerializeToString,
+            ),
+            'ResumeSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeSchedule,
+                    request_deserializer=wherry_dot_v1_dot_schedules__pb2.ResumeScheduleRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_schedules__pb2.ResumeScheduleResponse.SerializeToString,
+            ),
+            'DeleteSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteSchedule,
+                    request_deserializer=wherry_dot_v1_dot_schedules__pb2.DeleteScheduleRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_schedules__pb2.DeleteScheduleResponse.SerializeToString,
             ),
             'ListWorkers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListWorkers,
@@ -1393,6 +1513,195 @@ class TaskQueue(object):
             '/wherry.v1.TaskQueue/ResumeType',
             wherry_dot_v1_dot_operators__pb2.ResumeTypeRequest.SerializeToString,
             wherry_dot_v1_dot_operators__pb2.ResumeTypeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSchedules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/ListSchedules',
+            wherry_dot_v1_dot_schedules__pb2.ListSchedulesRequest.SerializeToString,
+            wherry_dot_v1_dot_schedules__pb2.ListSchedulesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/GetSchedule',
+            wherry_dot_v1_dot_schedules__pb2.GetScheduleRequest.SerializeToString,
+            wherry_dot_v1_dot_schedules__pb2.GetScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTicks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/ListTicks',
+            wherry_dot_v1_dot_schedules__pb2.ListTicksRequest.SerializeToString,
+            wherry_dot_v1_dot_schedules__pb2.ListTicksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/RunSchedule',
+            wherry_dot_v1_dot_schedules__pb2.RunScheduleRequest.SerializeToString,
+            wherry_dot_v1_dot_schedules__pb2.RunScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/PauseSchedule',
+            wherry_dot_v1_dot_schedules__pb2.PauseScheduleRequest.SerializeToString,
+            wherry_dot_v1_dot_schedules__pb2.PauseScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/ResumeSchedule',
+            wherry_dot_v1_dot_schedules__pb2.ResumeScheduleRequest.SerializeToString,
+            wherry_dot_v1_dot_schedules__pb2.ResumeScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/DeleteSchedule',
+            wherry_dot_v1_dot_schedules__pb2.DeleteScheduleRequest.SerializeToString,
+            wherry_dot_v1_dot_schedules__pb2.DeleteScheduleResponse.FromString,
             options,
             channel_credentials,
             insecure,

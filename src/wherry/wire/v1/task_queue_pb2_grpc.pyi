@@ -12,6 +12,7 @@ from collections import abc as _abc
 from grpc import aio as _aio
 from wherry.wire.v1 import leases_pb2 as _leases_pb2
 from wherry.wire.v1 import operators_pb2 as _operators_pb2
+from wherry.wire.v1 import schedules_pb2 as _schedules_pb2
 from wherry.wire.v1 import tasks_pb2 as _tasks_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -98,6 +99,20 @@ class TaskQueueStub:
     """Let no task of a type be leased, in one queue or in all, until it is resumed."""
     ResumeType: _grpc.UnaryUnaryMultiCallable[_operators_pb2.ResumeTypeRequest, _operators_pb2.ResumeTypeResponse]
     """Let a paused type's tasks be leased again."""
+    ListSchedules: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.ListSchedulesRequest, _schedules_pb2.ListSchedulesResponse]
+    """List the schedules there are."""
+    GetSchedule: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.GetScheduleRequest, _schedules_pb2.GetScheduleResponse]
+    """Read one schedule."""
+    ListTicks: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.ListTicksRequest, _schedules_pb2.ListTicksResponse]
+    """List what became of a schedule's times, newest first."""
+    RunSchedule: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.RunScheduleRequest, _schedules_pb2.RunScheduleResponse]
+    """Store one task of a schedule now."""
+    PauseSchedule: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.PauseScheduleRequest, _schedules_pb2.PauseScheduleResponse]
+    """Let a schedule bring no task until it is resumed."""
+    ResumeSchedule: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.ResumeScheduleRequest, _schedules_pb2.ResumeScheduleResponse]
+    """Let a paused schedule bring tasks again."""
+    DeleteSchedule: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.DeleteScheduleRequest, _schedules_pb2.DeleteScheduleResponse]
+    """Delete a schedule that no live worker declares, with its history."""
     ListWorkers: _grpc.UnaryUnaryMultiCallable[_operators_pb2.ListWorkersRequest, _operators_pb2.ListWorkersResponse]
     """List the workers that were heard of lately."""
     DirectWorkers: _grpc.UnaryUnaryMultiCallable[_operators_pb2.DirectWorkersRequest, _operators_pb2.DirectWorkersResponse]
@@ -170,6 +185,20 @@ class TaskQueueAsyncStub(TaskQueueStub):
     """Let no task of a type be leased, in one queue or in all, until it is resumed."""
     ResumeType: _aio.UnaryUnaryMultiCallable[_operators_pb2.ResumeTypeRequest, _operators_pb2.ResumeTypeResponse]  # type: ignore[assignment]
     """Let a paused type's tasks be leased again."""
+    ListSchedules: _aio.UnaryUnaryMultiCallable[_schedules_pb2.ListSchedulesRequest, _schedules_pb2.ListSchedulesResponse]  # type: ignore[assignment]
+    """List the schedules there are."""
+    GetSchedule: _aio.UnaryUnaryMultiCallable[_schedules_pb2.GetScheduleRequest, _schedules_pb2.GetScheduleResponse]  # type: ignore[assignment]
+    """Read one schedule."""
+    ListTicks: _aio.UnaryUnaryMultiCallable[_schedules_pb2.ListTicksRequest, _schedules_pb2.ListTicksResponse]  # type: ignore[assignment]
+    """List what became of a schedule's times, newest first."""
+    RunSchedule: _aio.UnaryUnaryMultiCallable[_schedules_pb2.RunScheduleRequest, _schedules_pb2.RunScheduleResponse]  # type: ignore[assignment]
+    """Store one task of a schedule now."""
+    PauseSchedule: _aio.UnaryUnaryMultiCallable[_schedules_pb2.PauseScheduleRequest, _schedules_pb2.PauseScheduleResponse]  # type: ignore[assignment]
+    """Let a schedule bring no task until it is resumed."""
+    ResumeSchedule: _aio.UnaryUnaryMultiCallable[_schedules_pb2.ResumeScheduleRequest, _schedules_pb2.ResumeScheduleResponse]  # type: ignore[assignment]
+    """Let a paused schedule bring tasks again."""
+    DeleteSchedule: _aio.UnaryUnaryMultiCallable[_schedules_pb2.DeleteScheduleRequest, _schedules_pb2.DeleteScheduleResponse]  # type: ignore[assignment]
+    """Delete a schedule that no live worker declares, with its history."""
     ListWorkers: _aio.UnaryUnaryMultiCallable[_operators_pb2.ListWorkersRequest, _operators_pb2.ListWorkersResponse]  # type: ignore[assignment]
     """List the workers that were heard of lately."""
     DirectWorkers: _aio.UnaryUnaryMultiCallable[_operators_pb2.DirectWorkersRequest, _operators_pb2.DirectWorkersResponse]  # type: ignore[assignment]
@@ -413,6 +442,62 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operators_pb2.ResumeTypeResponse, _abc.Awaitable[_operators_pb2.ResumeTypeResponse]]:
         """Let a paused type's tasks be leased again."""
+
+    @_abc_1.abstractmethod
+    def ListSchedules(
+        self,
+        request: _schedules_pb2.ListSchedulesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedules_pb2.ListSchedulesResponse, _abc.Awaitable[_schedules_pb2.ListSchedulesResponse]]:
+        """List the schedules there are."""
+
+    @_abc_1.abstractmethod
+    def GetSchedule(
+        self,
+        request: _schedules_pb2.GetScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedules_pb2.GetScheduleResponse, _abc.Awaitable[_schedules_pb2.GetScheduleResponse]]:
+        """Read one schedule."""
+
+    @_abc_1.abstractmethod
+    def ListTicks(
+        self,
+        request: _schedules_pb2.ListTicksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedules_pb2.ListTicksResponse, _abc.Awaitable[_schedules_pb2.ListTicksResponse]]:
+        """List what became of a schedule's times, newest first."""
+
+    @_abc_1.abstractmethod
+    def RunSchedule(
+        self,
+        request: _schedules_pb2.RunScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedules_pb2.RunScheduleResponse, _abc.Awaitable[_schedules_pb2.RunScheduleResponse]]:
+        """Store one task of a schedule now."""
+
+    @_abc_1.abstractmethod
+    def PauseSchedule(
+        self,
+        request: _schedules_pb2.PauseScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedules_pb2.PauseScheduleResponse, _abc.Awaitable[_schedules_pb2.PauseScheduleResponse]]:
+        """Let a schedule bring no task until it is resumed."""
+
+    @_abc_1.abstractmethod
+    def ResumeSchedule(
+        self,
+        request: _schedules_pb2.ResumeScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedules_pb2.ResumeScheduleResponse, _abc.Awaitable[_schedules_pb2.ResumeScheduleResponse]]:
+        """Let a paused schedule bring tasks again."""
+
+    @_abc_1.abstractmethod
+    def DeleteSchedule(
+        self,
+        request: _schedules_pb2.DeleteScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedules_pb2.DeleteScheduleResponse, _abc.Awaitable[_schedules_pb2.DeleteScheduleResponse]]:
+        """Delete a schedule that no live worker declares, with its history."""
 
     @_abc_1.abstractmethod
     def ListWorkers(

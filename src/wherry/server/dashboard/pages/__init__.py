@@ -13,6 +13,7 @@ from wherry.server.dashboard.pages import (
     overview,
     queue_limits,
     queues,
+    schedules,
     task,
     task_actions,
     task_copying,
@@ -37,6 +38,7 @@ PLACES: Final = (
     Place("tasks", "Tasks", "tasks", "t"),
     Place("dead", "Dead", "dead", "d"),
     Place("workers", "Workers", "workers", "w"),
+    Place("schedules", "Schedules", "schedules", "s"),
     Place("audit", "Audit", "audit", "a"),
     Place("database", "Database", "database", "b"),
 )
@@ -48,6 +50,7 @@ PAGES: Final = (
     *task.PAGES,
     *bulk.PAGES,
     *dead.PAGES,
+    *schedules.PAGES,
     *audit.PAGES,
     *database.PAGES,
 )
@@ -55,6 +58,7 @@ ACTIONS: Final = (
     *queues.ACTIONS,
     *queue_limits.ACTIONS,
     *workers.ACTIONS,
+    *schedules.ACTIONS,
     *task_actions.ACTIONS,
     *task_copying.ACTIONS,
     *bulk.ACTIONS,

@@ -27,10 +27,19 @@ WORDS: Final = {
     "pause_type": ("pause", "Paused", "type"),
     "resume_type": ("play", "Resumed", "type"),
     "set_queue_limits": ("filter", "Limited", "queue"),
+    "run_schedule": ("play", "Ran", "schedule"),
+    "pause_schedule": ("pause", "Paused", "schedule"),
+    "resume_schedule": ("play", "Resumed", "schedule"),
+    "delete_schedule": ("trash", "Deleted", "schedule"),
     "direct_workers": ("workers", "Told", "worker"),
     "create_token": ("key", "Made", "token"),
     "revoke_token": ("key", "Revoked", "token"),
 }
+
+
+_SO_BEFORE: Final = frozenset(
+    {"pause_queue", "resume_queue", "set_queue_limits", "pause_schedule", "resume_schedule"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +92,8 @@ def _id_of(text: str) -> int | None:
 
 def _done(visit: Visit, entry: AuditEntry) -> Done:
     drawing, word, what = WORDS.get(entry.action, ("audit", entry.action.replace("_", " "), ""))
-    if entry.action in ("pause_queue", "resume_queue", "set_queue_limits"):
-        text = f"{word} a queue" if entry.count else f"{word} a queue that was so before"
+    if entry.action in _SO_BEFORE:
+        text = f"{word} a {what}" if entry.count else f"{word} a {what} that was so before"
     elif what:
         text = f"{word} {plural(entry.count, what)}"
     else:
@@ -108,6 +117,8 @@ def _parts(visit: Visit, target: dict[str, Any]) -> Iterator[Part]:
                 yield Part("as", f"#{value}", visit.link("task", id=value, range=None))
             case "more", _:
                 continue
+            case "schedule", str():
+                yield Part("", value, visit.link("schedule", name=value, range=None))
             case "queue", str():
                 yield Part("queue", value, visit.link("tasks", queue=value, range=None))
             case "filter", dict():

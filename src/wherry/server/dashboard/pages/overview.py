@@ -17,15 +17,20 @@ _MOST_QUEUES: Final = 8
 _MOST_TROUBLES: Final = 12
 # Over so many minutes "now" is taken.
 _NOW_MINUTES: Final = 5
-PAGES_KNOWN: Final = frozenset({"", "queues", "queue", "workers", "dead", "database", "tasks"})
+PAGES_KNOWN: Final = frozenset(
+    {"", "queues", "queue", "workers", "dead", "database", "tasks", "schedules"}
+)
 
 
 async def show_overview(visit: Visit) -> Shown:
     """Show everything at a glance."""
     service = visit.service
-    queues, workers, states, lines, flow, recent = await asyncio.gather(
-        visit.read(service.list_queues),
-        visit.read(service.list_workers),
+    (queues, workers, schedules), states, lines, flow, recent = await asyncio.gather(
+        asyncio.gather(
+            visit.read(service.list_queues),
+            visit.read(service.list_workers),
+            visit.read(service.list_schedules),
+        ),
         visit.read(service.count_states),
         visit.read(service.read_lines, length=LINES_FOR, points=LINE_POINTS),
         visit.read(
@@ -37,7 +42,13 @@ async def show_overview(visit: Visit) -> Shown:
     round = visit.rounds.last() if visit.may(Right.READ) else None
     now = datetime.now(UTC)
     found = troubles(
-        queues=queues, workers=workers, lines=lines, round=round, now=now, pages=PAGES_KNOWN
+        queues=queues,
+        workers=workers,
+        schedules=schedules,
+        lines=lines,
+        round=round,
+        now=now,
+        pages=PAGES_KNOWN,
     )
     marks = pictures.deploys(workers, since=flow.points[0].at)
     settled = pictures.settled(lines)

@@ -71,10 +71,10 @@ async def show_task(visit: Visit) -> Shown:
         "is_final": task.state in FINAL,
         "told": [_told(visit, task, reason) for reason in why.reasons],
         "events": list(events(task)),
-        "payload": await _shown(visit, task.payload_text, of="payload"),
-        "result": await _shown(visit, task.result_text, of="result"),
-        "headers": await _shown(visit, task.headers_text, of="headers"),
-        "retry": await _shown(visit, task.retry_text, of="retry"),
+        "payload": await shown_text(visit, task.payload_text, of="payload"),
+        "result": await shown_text(visit, task.result_text, of="result"),
+        "headers": await shown_text(visit, task.headers_text, of="headers"),
+        "retry": await shown_text(visit, task.retry_text, of="retry"),
         "trace_id": trace_id(task),
         "buttons": buttons(visit, task),
     }
@@ -149,7 +149,7 @@ def trace_id(task: Task) -> str | None:
     return found[1] if found else None
 
 
-async def _shown(visit: Visit, text: str | None, *, of: str) -> Text | None:
+async def shown_text(visit: Visit, text: str | None, *, of: str) -> Text | None:
     """Return a stored text as the page shows it: the beginning of a long one, unless asked."""
     if text is None:
         return None

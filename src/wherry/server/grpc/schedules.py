@@ -1,0 +1,74 @@
+"""The rpcs about schedules: decode, call the service, encode."""
+
+from __future__ import annotations
+
+from wherry.server.caller import Caller
+from wherry.server.grpc.base import Verbs
+from wherry.wire.schedules import write_schedule, write_tick
+from wherry.wire.v1 import schedules_pb2 as pb
+from wherry.wire.values import read_instant
+
+
+class ScheduleVerbs(Verbs):
+    """The rpcs about schedules."""
+
+    async def list_schedules(
+        self, caller: Caller, request: pb.ListSchedulesRequest
+    ) -> pb.ListSchedulesResponse:
+        """List the schedules there are."""
+        found = await self.service.list_schedules(caller)
+        return pb.ListSchedulesResponse(schedules=[write_schedule(seen) for seen in found])
+
+    async def get_schedule(
+        self, caller: Caller, request: pb.GetScheduleRequest
+    ) -> pb.GetScheduleResponse:
+        """Read one schedule."""
+        seen = await self.service.get_schedule(caller, name=request.name)
+        return pb.GetScheduleResponse(schedule=write_schedule(seen))
+
+    async def list_ticks(
+        self, caller: Caller, request: pb.ListTicksRequest
+    ) -> pb.ListTicksResponse:
+        """List what became of a schedule's times."""
+        has_before = request.HasField("before")
+        before = read_instant(request.before, option="before") if has_before else None
+        ticks = await self.service.list_ticks(
+            caller, name=request.name, limit=request.page_size or 100, before=before
+        )
+        return pb.ListTicksResponse(ticks=[write_tick(tick) for tick in ticks])
+
+    async def run_schedule(
+        self, caller: Caller, request: pb.RunScheduleRequest
+    ) -> pb.RunScheduleResponse:
+        """Store one task of a schedule now."""
+        stored = await self.service.run_schedule(
+            caller, name=request.name, reason=request.reason or None
+        )
+        return pb.RunScheduleResponse(id=stored.id)
+
+    async def pause_schedule(
+        self, caller: Caller, request: pb.PauseScheduleRequest
+    ) -> pb.PauseScheduleResponse:
+        """Let a schedule bring no task until it is resumed."""
+        changed = await self.service.pause_schedule(
+            caller, name=request.name, reason=request.reason or None
+        )
+        return pb.PauseScheduleResponse(changed=changed)
+
+    async def resume_schedule(
+        self, caller: Caller, request: pb.ResumeScheduleRequest
+    ) -> pb.ResumeScheduleResponse:
+        """Let a paused schedule bring tasks again."""
+        changed = await self.service.resume_schedule(
+            caller, name=request.name, reason=request.reason or None
+        )
+        return pb.ResumeScheduleResponse(changed=changed)
+
+    async def delete_schedule(
+        self, caller: Caller, request: pb.DeleteScheduleRequest
+    ) -> pb.DeleteScheduleResponse:
+        """Delete a schedule that no live worker declares."""
+        changed = await self.service.delete_schedule(
+            caller, name=request.name, reason=request.reason or None
+        )
+        return pb.DeleteScheduleResponse(changed=changed)

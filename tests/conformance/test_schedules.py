@@ -1,0 +1,108 @@
+"""Schedules are seen and changed alike by either way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import wherry
+from tests.conformance.support import get
+from tests.pg.schedules import schedule
+from tests.pg.support import spec
+from wherry.commands.scheduling import DeclareSchedules, SettleSchedules
+from wherry.commands.workers import BeatWorker, LeaveWorker
+from wherry.domain.cron import TickOutcome
+from wherry.domain.retry import Fixed, to_json
+from wherry.domain.schedule import Schedule
+from wherry.domain.state import State
+from wherry.testing import Clock
+
+ONE = str(UUID(int=1))
+
+
+async def declare(app: wherry.App, *schedules: Schedule) -> None:
+    command = BeatWorker(
+        instance=ONE, name="w", host="h", pid=1, queues=None, types=("t",), alive_seconds=1e9
+    )
+    await app.acarry(command)
+    await app.acarry(DeclareSchedules(schedules, ONE))
+
+
+async def settled(app: wherry.App) -> None:
+    # A server that runs may have done it before.
+    while (await app.acarry(SettleSchedules())).more:
+        pass
+
+
+async def test_schedules_are_the_same(app: wherry.App, database: wherry.App) -> None:
+    task = spec(queue="mail", tags=("ü",), headers={"a": "b"})._replace(
+        retry=to_json(Fixed(timedelta(seconds=3))), timeout_seconds=9.0, ttl_seconds=60.0
+    )
+    made = replace(schedule("nightly", "0 3 * * *", tz="Europe/Berlin", overlap="skip"), task=task)
+    await declare(database, made, schedule("hourly", "0 * * * *"))
+
+    told, known = await app.alist_schedules(), await database.alist_schedules()
+
+    assert [each.name for each in told] == ["hourly", "nightly"]
+    assert [replace(each, headers_text="", retry_text="") for each in told] == [
+        replace(each, headers_text="", retry_text="") for each in known
+    ]
+    nightly = await app.aget_schedule("nightly")
+    assert nightly is not None
+    assert (nightly.tz, nightly.queue, nightly.declared_by) == ("Europe/Berlin", "mail", 1)
+    assert nightly.next_local is not None
+    assert (nightly.next_local.hour, nightly.next_local.minute) == (3, 0)
+    assert await app.aget_schedule("nobody") is None
+
+
+async def test_what_became_of_its_times_is_the_same(
+    app: wherry.App, database: wherry.App, clock: Clock
+) -> None:
+    await declare(database, schedule("s"))
+    clock.advance(minutes=3)
+    await settled(database)
+    run = await app.arun_schedule("s", reason="by hand")
+
+    told, known = await app.alist_ticks("s"), await database.alist_ticks("s")
+
+    assert told == known
+    assert {tick.outcome for tick in told} >= {TickOutcome.FIRED, TickOutcome.BY_HAND}
+    by_hand = next(tick for tick in told if tick.outcome is TickOutcome.BY_HAND)
+    assert (by_hand.task_id, by_hand.reason, by_hand.state) == (run.id, "by hand", "queued")
+    assert (await get(app, run.id)).state is State.QUEUED
+    assert len(await app.alist_ticks("s", limit=1)) == 1
+    before = datetime(2000, 1, 1, tzinfo=UTC)
+    assert await app.alist_ticks("s", before=before) == []
+
+
+async def test_a_schedule_is_paused_resumed_and_deleted(
+    app: wherry.App, database: wherry.App
+) -> None:
+    await declare(database, schedule("s"))
+
+    assert await app.apause_schedule("s", reason="a flood") is True
+    assert await app.apause_schedule("s", reason="another") is False
+    paused = await app.aget_schedule("s")
+    assert paused is not None
+    assert (paused.next_at, paused.pause_reason) == (None, "a flood")
+    assert paused.paused_at is not None
+    assert await app.aresume_schedule("s") is True
+    assert await app.aresume_schedule("s") is False
+    assert await app.adelete_schedule("s") is False
+    await database.acarry(LeaveWorker(ONE))
+    assert await app.adelete_schedule("s") is True
+    assert await app.alist_schedules() == []
+
+
+@pytest.mark.parametrize("call", ["alist_ticks", "arun_schedule", "apause_schedule"])
+async def test_what_is_not_there_is_not_found(app: wherry.App, call: str) -> None:
+    asked: Any = getattr(app, call)
+
+    with pytest.raises(wherry.NotFound):
+        await asked("nobody")
+    with pytest.raises(wherry.InvalidOption, match="name"):
+        await asked("")

@@ -144,6 +144,20 @@ async def test_dead_tasks_are_grouped_and_a_group_is_requeued_at_a_rate(app: whe
         await app.alist_tasks(fingerprint="x")
 
 
+async def test_dead_tasks_are_put_into_another_queue(app: wherry.App) -> None:
+    id_ = await dead(app, key="k")
+
+    [answer] = await app.arequeue_many([id_], to_queue="aside")
+
+    task = await get(app, id_)
+    assert answer.answer is wherry.RequeueAnswer.QUEUED
+    assert (task.queue, task.key, task.state) == ("aside", None, State.QUEUED)
+    assert len(task.history) == 1
+    for wrong in ("", "*", 7):
+        with pytest.raises(wherry.InvalidOption, match="queue"):
+            await app.arequeue_many([id_], to_queue=wrong)  # type: ignore[arg-type]
+
+
 async def test_a_worker_tells_what_it_is(app: wherry.App, database: wherry.App) -> None:
     beat = BeatWorker(
         instance=str(UUID(int=1)),

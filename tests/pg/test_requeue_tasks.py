@@ -10,9 +10,10 @@ import pytest
 
 from tests.pg.large import LARGE
 from tests.pg.support import Session, result_of, spec
+from wherry.commands.tasks import PurgeTasks, RequeueTasks
 from wherry.domain.lease import Reported
 from wherry.domain.state import State
-from wherry.domain.task import RequeueAnswer, Requeued
+from wherry.domain.task import Purged, RequeueAnswer, Requeued
 from wherry.testing import Clock
 
 
@@ -308,3 +309,48 @@ def test_no_payload_is_read_to_requeue_what_has_no_key_or_has_it_still(session: 
         )  # fmt: skip
     assert [lease.payload for lease in session.lease(2)] == [LARGE, LARGE]
     assert session.enqueued(payload=LARGE, key="k").payload_matches is True
+
+
+def test_tasks_go_to_another_queue_with_all_that_is_theirs_but_their_keys(
+    session: Session,
+) -> None:
+    large = {"text": "x" * 9000}
+    id_ = dead(session, payload=large, key="k", tags=["a"])
+    small = dead(session, payload={"n": 1})
+    kept = dead(session, key="other")
+    assert session.value("select count(*) from wherry.payload where task_id = %s", id_) > 0
+
+    answers = session.call(RequeueTasks((id_, small), to_queue="aside"))
+
+    assert [each.answer for each in answers] == [RequeueAnswer.QUEUED] * 2
+    task = session.task(id_)
+    assert (task.queue, task.key, task.payload, task.tags) == ("aside", None, large, ("a",))
+    assert [attempt.outcome for attempt in task.history] == ["failed"]
+    assert session.rows("select distinct queue from wherry.payload") == [("aside",)]
+    assert session.rows(
+        "select distinct queue from wherry.attempt where task_id in (%s, %s)", id_, small
+    ) == [("aside",)]
+    # Its key is free in its old queue; that of another task is not touched.
+    assert session.rows("select key from wherry.key") == [("other",)]
+    assert session.task(kept).queue == "default"
+    lease = session.lease_one(queue="aside")
+    assert lease.id == id_
+    assert session.complete(lease) == [Reported.DONE]
+    [gone] = session.call(PurgeTasks((id_,)))
+    assert gone is Purged.PURGED
+    assert session.value("select count(*) from wherry.payload") == 0
+    assert session.value("select count(*) from wherry.attempt where task_id = %s", id_) == 0
+
+
+def test_what_goes_to_another_queue_is_counted_there(session: Session) -> None:
+    id_ = dead(session)
+    session.rows("delete from wherry.flow returning 1")
+
+    session.call(RequeueTasks((id_,), delay_seconds=60, to_queue="aside"))
+
+    assert session.rows("select queue, kind, n from wherry.flow order by kind") == [
+        ("aside", "delayed", 1),
+        ("default", "left_dead", 1),
+        ("aside", "requeued", 1),
+    ]
+    assert session.rows("select queue, state from wherry.live") == [("aside", "delayed")]

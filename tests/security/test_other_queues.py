@@ -120,6 +120,24 @@ async def test_a_copy_goes_only_where_one_may_enqueue(
     assert (await call("CopyTask", {"id": mine.ended, "queue": MINE}, me)).code == "OK"
 
 
+async def test_tasks_are_put_only_where_one_may_enqueue(
+    app: wherry.App, call: Calls, connect: Callable[..., Any]
+) -> None:
+    mine = await place(app, MINE)
+    operator = bearer(await create(app, "admin", "enqueue", queues=(MINE,)))
+    admin = bearer(await create(app, "admin", queues=("*",)))
+    before = dump(connect())
+    fields = {"selection": {"ids": [mine.ended]}, "reason": "why"}
+
+    elsewhere = await call("RequeueTasks", {**fields, "to_queue": OTHER}, operator)
+    without = await call("RequeueTasks", {**fields, "to_queue": OTHER}, admin)
+
+    assert elsewhere.code == without.code == "PERMISSION_DENIED"
+    assert dump(connect()) == before
+    there = await call("RequeueTasks", {**fields, "to_queue": MINE}, operator)
+    assert there.body["matched"] == 1
+
+
 async def test_what_a_copy_takes_away_takes_the_right_to_purge(
     app: wherry.App, call: Calls, connect: Callable[..., Any]
 ) -> None:

@@ -224,6 +224,11 @@ def asked_spread(delay: Any, per_second: Any) -> tuple[float, float | None]:
     return seconds, rate
 
 
+def asked_to_queue(queue: Any) -> str | None:
+    """Return the queue into which tasks go, None for their own. Raises InvalidOption."""
+    return None if queue is None else check_name(queue, option="to_queue")
+
+
 def _listed(values: Any, *, option: str, of: str) -> list[Any]:
     given: object = values
     # A string is a sequence of strings, and never what anybody means here.

@@ -22,6 +22,7 @@ from wherry.app.asked import (
     asked_task,
     asked_task_name,
     asked_tasks,
+    asked_to_queue,
     asked_types,
     result_of,
 )
@@ -229,18 +230,21 @@ class Calls(Operators):
         without_key: bool = False,
         delay: Duration = 0.0,
         per_second: float | None = None,
+        to_queue: str | None = None,
     ) -> list[Requeued]:
         """Put finished tasks back by id; one answer for each, in order.
 
         The first waits for *delay*; with *per_second* no more than that become ready in a second.
+        With *to_queue* they go into that queue, with their history and without their keys.
         """
         wanted, (wait, rate) = asked_ids(ids), asked_spread(delay, per_second)
         check_flag(without_key, option="without_key")
+        queue = asked_to_queue(to_queue)
         answers: list[Requeued] = []
         for start in range(0, len(wanted), STEP):
             part = tuple(wanted[start : start + STEP])
             later = wait + (start / rate if rate else 0.0)
-            command = RequeueTasks(part, without_key, later, rate)
+            command = RequeueTasks(part, without_key, later, rate, queue)
             answers += await self.acarry(command, call="requeue")
         return answers
 

@@ -28,6 +28,7 @@ from wherry.cli.selecting import (
     with_per_second,
     with_search_timeout,
     with_selection,
+    with_to_queue,
 )
 from wherry.cli.shown import show_task, show_tasks
 from wherry.cli.shown_groups import show_groups
@@ -93,11 +94,19 @@ def show(asked: Asked, /, id: int) -> None:
 @with_selection(_STATES, "both")
 @click.option("--without-key", is_flag=True, help="Go on without their idempotency keys.")
 @with_per_second
+@with_to_queue
 @click.pass_obj
-def requeue(asked: Asked, /, without_key: bool, per_second: float | None, **given: Any) -> None:
+def requeue(
+    asked: Asked,
+    /,
+    without_key: bool,
+    per_second: float | None,
+    to_queue: str | None,
+    **given: Any,
+) -> None:
     """Put dead and failed tasks back: attempts start again, the history stays."""
     selected = selection(given, default=_STATES)
-    verb = requeuing(without_key, per_second)
+    verb = requeuing(without_key, per_second, to_queue)
     change(asked, verb if selected.ids is None else _only_dead(verb), selected)
 
 

@@ -104,6 +104,16 @@ def with_search_timeout(command: F) -> F:
     return add(command)
 
 
+def with_to_queue(command: F) -> F:
+    """Add into which queue tasks are put back."""
+    add = click.option(
+        "--to-queue",
+        metavar="QUEUE",
+        help="Put them into this queue, without their keys (default: each into its own).",
+    )
+    return add(command)
+
+
 def with_per_second(command: F) -> F:
     """Add how fast what is put back becomes ready."""
     add = click.option(

@@ -25,6 +25,7 @@ from wherry.cli.selecting import (
     with_per_second,
     with_search_timeout,
     with_selection,
+    with_to_queue,
 )
 from wherry.cli.shown import show_task, show_tasks
 from wherry.cli.shown_why import show_why
@@ -223,13 +224,23 @@ def _replanning(name: str, carry: Callable[[App, Sequence[int]], Sequence[Replan
 @with_selection(_FINISHED, ", ".join(_REQUEUED))
 @click.option("--without-key", is_flag=True, help="Go on without their idempotency keys.")
 @with_per_second
+@with_to_queue
 @click.pass_obj
-def requeue(asked: Asked, /, without_key: bool, per_second: float | None, **given: Any) -> None:
+def requeue(
+    asked: Asked,
+    /,
+    without_key: bool,
+    per_second: float | None,
+    to_queue: str | None,
+    **given: Any,
+) -> None:
     """Put finished tasks back: attempts start again, the history stays."""
-    change(asked, requeuing(without_key, per_second), selection(given, default=_REQUEUED))
+    change(asked, requeuing(without_key, per_second, to_queue), selection(given, default=_REQUEUED))
 
 
-def requeuing(without_key: bool, per_second: float | None = None) -> bulk.Verb:
+def requeuing(
+    without_key: bool, per_second: float | None = None, to_queue: str | None = None
+) -> bulk.Verb:
     """Return the verb that puts tasks back, so that not too many become ready in a second."""
     return bulk.Verb(
         name="requeue",
@@ -240,7 +251,7 @@ def requeuing(without_key: bool, per_second: float | None = None) -> bulk.Verb:
             "unknown": "not there (any more)",
         },
         needs_somebody=frozenset({"key_taken"}),
-        carry=_Requeuing(without_key, per_second),
+        carry=_Requeuing(without_key, per_second, to_queue),
     )
 
 
@@ -252,8 +263,9 @@ def _cancel(app: App, ids: Sequence[int], *, reason: str | None) -> list[bulk.An
 class _Requeuing:
     """Puts tasks back, page by page: each page waits until those before it have become ready."""
 
-    def __init__(self, without_key: bool, per_second: float | None) -> None:
+    def __init__(self, without_key: bool, per_second: float | None, to_queue: str | None) -> None:
         self._without_key, self._per_second = without_key, per_second
+        self._to_queue = to_queue
         self._done = 0
         self._began_at = monotonic()
 
@@ -266,6 +278,8 @@ class _Requeuing:
                 "delay": max(0.0, ready_at - monotonic()),
                 "per_second": self._per_second,
             }
-        answers = app.requeue_many(ids, without_key=self._without_key, **spread)
+        answers = app.requeue_many(
+            ids, without_key=self._without_key, to_queue=self._to_queue, **spread
+        )
         self._done += len(ids)
         return [bulk.Answer(each.id, each.answer, each.taken_by) for each in answers]

@@ -123,6 +123,7 @@ _CHANGES: Final[dict[type[Command[Any]], _Change]] = {
             _ids(command)
             | ({"without_key": True} if command.without_key else {})
             | ({"per_second": command.per_second} if command.per_second else {})
+            | ({"to_queue": command.to_queue} if command.to_queue else {})
         ),
         lambda answers: sum(each.answer is RequeueAnswer.QUEUED for each in answers),
     ),

@@ -231,13 +231,15 @@ class RequeueTasks(Command[list[Requeued]]):
     """Put finished tasks back; answers in the order of `ids`.
 
     The first waits for `delay_seconds`; with `per_second` no more of them than that become ready in
-    a second, the oldest first. What they wait does not count for their ttl.
+    a second, the oldest first. What they wait does not count for their ttl. With `to_queue` they go
+    into that queue with their history, and without their keys: a key is of one queue.
     """
 
     ids: tuple[int, ...]
     without_key: bool = False
     delay_seconds: float = 0.0
     per_second: float | None = None
+    to_queue: str | None = None
 
     @property
     def brief(self) -> bool:
@@ -248,9 +250,10 @@ class RequeueTasks(Command[list[Requeued]]):
             "tasks/requeue_tasks",
             {
                 "ids": list(self.ids),
-                "without_key": self.without_key,
+                "without_key": self.without_key or self.to_queue is not None,
                 "delay_seconds": self.delay_seconds,
                 "step_seconds": 0.0 if self.per_second is None else 1 / self.per_second,
+                "to_queue": self.to_queue,
             },
         )
         answers = {

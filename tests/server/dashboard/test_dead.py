@@ -51,6 +51,19 @@ async def test_groups_are_those_of_one_queue(browse: Browse, session: Session) -
     assert [number_of(group) for group in groups(page)] == ["1"]
 
 
+async def test_a_group_is_put_into_another_queue(browse: Browse, session: Session) -> None:
+    die(session, 3, "no relay for customer")
+    client = await browse("read", "admin", "enqueue")
+    [group] = groups(looked((await client.get("dead")).text))
+    [requeue, _] = group.find("a", cls="button")
+
+    went = await confirm(client, requeue.attributes["href"], to_queue="aside", reason="ticket 8")
+
+    assert went.status_code == 303
+    assert session.rows("select queue, count(*) from wherry.live group by 1") == [("aside", 3)]
+    assert session.value("select target ->> 'to_queue' from wherry.audit") == "aside"
+
+
 async def test_a_group_is_put_back_at_a_rate(browse: Browse, session: Session) -> None:
     die(session, 3, "no relay for customer")
     die(session, 1, "the disk is full")

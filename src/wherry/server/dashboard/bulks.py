@@ -74,6 +74,7 @@ async def _requeue(visit: Visit, done: int, **which: Any) -> Changed:
         without_key=visit.form.get("without_key") == "yes",
         delay=delay,
         per_second=per_second,
+        to_queue=visit.form.get("to_queue") or None,
         **which,
     )
 
@@ -171,6 +172,11 @@ BULKS: Final = (
                 "How fast",
                 hint="At a rate they become due one after the other, the oldest of 500 first.",
                 choices=_RATES,
+            ),
+            Field(
+                "to_queue",
+                "Into queue",
+                hint="Each into its own if this is empty; into another one they go without keys.",
             ),
         ),
     ),

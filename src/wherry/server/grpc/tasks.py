@@ -155,6 +155,7 @@ class TaskVerbs(Verbs):
             without_key=request.without_key,
             delay=read_duration(request.delay, option="delay"),
             per_second=request.per_second if request.HasField("per_second") else None,
+            to_queue=request.to_queue if request.HasField("to_queue") else None,
         )
         tasks = [
             pb.Requeued(

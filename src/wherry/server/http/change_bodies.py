@@ -104,6 +104,10 @@ class RequeueTasksRequest(Request):
         Annotated[float, Meta(ge=LEAST_PER_SECOND, le=MOST_PER_SECOND)] | None,
         Meta(description="So many become ready in a second; all at once if not given."),
     ] = None
+    to_queue: Annotated[
+        Queue | None,
+        Meta(description="Into this queue, with their history and without their keys."),
+    ] = None
 
 
 class Requeued(Answer):

@@ -85,6 +85,7 @@ async def requeue_tasks(call: Call, body: bodies.RequeueTasksRequest) -> Reply:
         without_key=body.without_key,
         delay=read_seconds(body.delay, option="delay") or 0.0,
         per_second=body.per_second,
+        to_queue=body.to_queue,
     )
     tasks = [
         bodies.Requeued(

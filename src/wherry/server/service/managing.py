@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from wherry.app.asked import asked_ids, asked_reason, asked_spread
+from wherry.app.asked import asked_ids, asked_reason, asked_spread, asked_to_queue
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
 from wherry.commands.queues import PauseQueue, PauseType, ResumeQueue, ResumeType, SetQueueLimits
@@ -97,13 +97,19 @@ class Managing(Base):
         without_key: bool = False,
         delay: Duration = 0.0,
         per_second: float | None = None,
+        to_queue: str | None = None,
     ) -> Changed:
         """Put back the finished tasks that are named, or one page of those that match.
 
         The first waits for *delay*; with *per_second* no more than that become ready in a second.
+        With *to_queue*, into which the caller has to have the right `enqueue`, they go there.
         """
         spread = asked_spread(delay, per_second)
-        verb = _requeuing(check_flag(without_key, option="without_key"), *spread)
+        queue = asked_to_queue(to_queue)
+        if queue is not None:
+            require_right(caller, Right.ADMIN)
+            caller.require(Right.ENQUEUE, queue)
+        verb = _requeuing(check_flag(without_key, option="without_key"), *spread, queue)
         return await self._change(
             caller,
             verb,
@@ -297,9 +303,14 @@ def _canceling(reason: str | None) -> Verb:
     return Verb(_LIVE, lambda ids: CancelTasks(ids, reason), Canceled.UNKNOWN)
 
 
-def _requeuing(without_key: bool, delay: float = 0.0, per_second: float | None = None) -> Verb:
+def _requeuing(
+    without_key: bool,
+    delay: float = 0.0,
+    per_second: float | None = None,
+    to_queue: str | None = None,
+) -> Verb:
     def command(ids: tuple[int, ...]) -> RequeueTasks:
-        return RequeueTasks(ids, without_key, delay, per_second)
+        return RequeueTasks(ids, without_key, delay, per_second, to_queue)
 
     return Verb(_ENDED, command, RequeueAnswer.UNKNOWN)
 

@@ -1,13 +1,15 @@
--- Put finished tasks back into their queue: attempts start again, token and history are kept.
+-- Put finished tasks back into their queue, or into another one: attempts start again, token and history are kept.
 -- A task whose key meanwhile names another one that has not ended is left alone. Without its key a task
 -- also gives up one that is still its own: nothing would free it later.
 -- takes:   ids bigint[], without_key boolean, delay_seconds double precision (how long the first waits), step_seconds
---          double precision (how much longer each of the next does, the oldest first)
+--          double precision (how much longer each of the next does, the oldest first), to_queue text (null: each into
+--          its own; else without_key has to be said, since a key is of one queue)
 -- returns: id, answer (queued, key_taken), taken_by, key, woken
 -- locks:   the finished rows, skip locked; the keys in their order
--- index:   finished_pkey, key_pkey, live_pkey, payload_pkey
+-- index:   finished_pkey, key_pkey, live_pkey, payload_pkey, attempt_pkey
 with picked as materialized (
-    select finished.id, finished.queue, finished.key, finished.type, finished.keep_until, finished.payload
+    select finished.id, finished.queue, finished.key, finished.type, finished.keep_until, finished.payload,
+           coalesce(:to_queue::text, finished.queue) as to_queue, finished.payload is null as is_apart
       from wherry.finished
      where finished.id = any (:ids::bigint[])
      order by finished.queue, finished.key, finished.id
@@ -100,7 +102,29 @@ gone as (
     returning finished.id, finished.token, finished.created_at, finished.timeout_seconds,
               finished.ttl_seconds, finished.key_ttl_seconds, finished.max_attempts, finished.priority,
               finished.queue, finished.type, finished.key, finished.tags, finished.headers,
-              finished.retry, finished.payload, finished.last_error, finished.state
+              finished.retry, finished.payload, finished.last_error, finished.state, picked.to_queue, picked.is_apart
+),
+-- What belongs to a task has its queue, too.
+pieces as (
+    update wherry.payload
+       set queue = gone.to_queue
+      from gone
+     where payload.task_id = any (:ids::bigint[])
+       and payload.task_id = gone.id
+       and payload.queue = gone.queue
+       and gone.is_apart
+       and gone.queue <> gone.to_queue
+       and :to_queue::text is not null
+),
+history as (
+    update wherry.attempt
+       set queue = gone.to_queue
+      from gone
+     where attempt.task_id = any (:ids::bigint[])
+       and attempt.task_id = gone.id
+       and attempt.queue = gone.queue
+       and gone.queue <> gone.to_queue
+       and :to_queue::text is not null
 ),
 due as (
     select gone.id,
@@ -110,15 +134,16 @@ due as (
 ),
 counted as (
     insert into wherry.flow (at, n, kind, queue, type)
-    select wherry.now(), count(*), moved.kind, gone.queue, gone.type
+    select wherry.now(), count(*), moved.kind, moved.queue, gone.type
       from gone
       join due
         on due.id = gone.id
      cross join lateral (
-           values ('requeued'), ('left_' || gone.state), (case when due.wait_seconds > 0 then 'delayed' end)
-     ) as moved (kind)
+           values ('requeued', gone.to_queue), ('left_' || gone.state, gone.queue),
+                  (case when due.wait_seconds > 0 then 'delayed' end, gone.to_queue)
+     ) as moved (kind, queue)
      where moved.kind is not null
-     group by moved.kind, gone.queue, gone.type
+     group by moved.kind, moved.queue, gone.type
 ),
 placed as (
     insert into wherry.live (
@@ -130,7 +155,7 @@ placed as (
            wherry.now() + due.wait_seconds * interval '1 second',
            wherry.now() + (due.wait_seconds + gone.ttl_seconds) * interval '1 second', gone.timeout_seconds,
            gone.ttl_seconds, gone.key_ttl_seconds, gone.max_attempts, gone.priority,
-           case when due.wait_seconds > 0 then 'delayed' else 'ready' end, gone.queue, gone.type,
+           case when due.wait_seconds > 0 then 'delayed' else 'ready' end, gone.to_queue, gone.type,
            case when :without_key::boolean then null else gone.key end, gone.tags, gone.headers,
            gone.retry, gone.payload, gone.last_error
       from gone

@@ -202,6 +202,7 @@ def _of_tasks(
                 without_key=command.without_key,
                 reason=reason or "",
                 per_second=command.per_second,
+                to_queue=command.to_queue,
             )
             if command.delay_seconds:
                 back.delay.CopyFrom(write_duration(command.delay_seconds))

@@ -1727,6 +1727,7 @@ class RequeueTasksRequest(_message.Message):
     WITHOUT_KEY_FIELD_NUMBER: _builtins.int
     DELAY_FIELD_NUMBER: _builtins.int
     PER_SECOND_FIELD_NUMBER: _builtins.int
+    TO_QUEUE_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     """Only count what would be done."""
     reason: _builtins.str
@@ -1735,6 +1736,8 @@ class RequeueTasksRequest(_message.Message):
     """Leave their keys to the tasks that have them now."""
     per_second: _builtins.float
     """So many of them become ready in a second, one after the other; all at once if not given."""
+    to_queue: _builtins.str
+    """Into this queue, with their history and without their keys; each into its own if not given."""
     @_builtins.property
     def selection(self) -> Global___Selection:
         """Which."""
@@ -1752,14 +1755,20 @@ class RequeueTasksRequest(_message.Message):
         without_key: _builtins.bool = ...,
         delay: _duration_pb2.Duration | None = ...,
         per_second: _builtins.float | None = ...,
+        to_queue: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_per_second", b"_per_second", "delay", b"delay", "per_second", b"per_second", "selection", b"selection"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_per_second", b"_per_second", "_to_queue", b"_to_queue", "delay", b"delay", "per_second", b"per_second", "selection", b"selection", "to_queue", b"to_queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_per_second", b"_per_second", "delay", b"delay", "dry_run", b"dry_run", "per_second", b"per_second", "reason", b"reason", "selection", b"selection", "without_key", b"without_key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_per_second", b"_per_second", "_to_queue", b"_to_queue", "delay", b"delay", "dry_run", b"dry_run", "per_second", b"per_second", "reason", b"reason", "selection", b"selection", "to_queue", b"to_queue", "without_key", b"without_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__per_second: _TypeAlias = _typing.Literal["per_second"]  # noqa: Y015
     _WhichOneofArgType__per_second: _TypeAlias = _typing.Literal["_per_second", b"_per_second"]  # noqa: Y015
+    _WhichOneofReturnType__to_queue: _TypeAlias = _typing.Literal["to_queue"]  # noqa: Y015
+    _WhichOneofArgType__to_queue: _TypeAlias = _typing.Literal["_to_queue", b"_to_queue"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__per_second) -> _WhichOneofReturnType__per_second | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__to_queue) -> _WhichOneofReturnType__to_queue | None: ...
 
 Global___RequeueTasksRequest: _TypeAlias = RequeueTasksRequest  # noqa: Y015
 

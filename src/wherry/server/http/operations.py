@@ -291,7 +291,6 @@ OPERATIONS: Final = (
         operator_calls.set_queue_limits,
         "Let only so many tasks of a queue be leased at once, or start in a time.",
     ),
-    *SCHEDULE_OPERATIONS,
     Operation(
         "ListPausedTypes",
         "GET",
@@ -319,6 +318,7 @@ OPERATIONS: Final = (
         operator_calls.resume_type,
         "Let a paused type's tasks be leased again.",
     ),
+    *SCHEDULE_OPERATIONS,
     Operation(
         "ListWorkers",
         "GET",

@@ -46,6 +46,15 @@ class Connection(psycopg.Connection[Any]):
         """Drive one exchange with the server."""
         return super().wait(_bounded(gen, self), *args, **limits)
 
+    def mind_pooler(self) -> None:
+        """Let psycopg prepare nothing if a pooler is in between, which may share sessions.
+
+        Its names for prepared statements are numbers: another client's would run in their place.
+        """
+        asked = self.execute("select pg_backend_pid()", prepare=False)
+        if asked.fetchone() != (self.info.backend_pid,):
+            self.prepare_threshold = None
+
 
 class AsyncConnection(psycopg.AsyncConnection[Any]):
     """A connection on which no wait is endless."""
@@ -61,6 +70,15 @@ class AsyncConnection(psycopg.AsyncConnection[Any]):
     async def wait(self, gen: Generator[Any, Any, R], *args: Any, **limits: Any) -> R:
         """Drive one exchange with the server."""
         return await super().wait(_bounded(gen, self), *args, **limits)
+
+    async def mind_pooler(self) -> None:
+        """Let psycopg prepare nothing if a pooler is in between, which may share sessions.
+
+        Its names for prepared statements are numbers: another client's would run in their place.
+        """
+        asked = await self.execute("select pg_backend_pid()", prepare=False)
+        if await asked.fetchone() != (self.info.backend_pid,):
+            self.prepare_threshold = None
 
 
 class Reserved(Connection):

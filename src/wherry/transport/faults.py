@@ -43,8 +43,10 @@ _TRANSIENT = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
     errors.LockNotAvailable,
-    # The session was made to forget it in the middle of a transaction; `prepared.py` knows by now.
+    # The session was made to forget it in the middle of a transaction, or has it from another
+    # client of a pooler; `prepared.py` knows by now.
     errors.InvalidSqlStatementName,
+    errors.DuplicatePreparedStatement,
 )
 _LOST = (errors.IdleInTransactionSessionTimeout, errors.ReadOnlySqlTransaction)
 # By the first two letters of the SQLSTATE: connection, resources, operator intervention (shutdown,

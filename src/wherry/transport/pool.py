@@ -164,6 +164,7 @@ class PoolTransport:
 
     async def _configure(self, connection: AsyncConnection) -> None:
         connection.made_at = monotonic()
+        await connection.mind_pooler()
         self._connected()
 
     async def _no_connection(self) -> Unavailable:

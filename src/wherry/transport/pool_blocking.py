@@ -165,6 +165,7 @@ class PoolTransport:
 
     def _configure(self, connection: Connection) -> None:
         connection.made_at = monotonic()
+        connection.mind_pooler()
         self._connected()
 
     def _no_connection(self) -> Unavailable:

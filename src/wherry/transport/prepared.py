@@ -112,7 +112,14 @@ class Prepared:
             self._tried += 1
             name = b"wherry_%s_%d" % (sha256(text).hexdigest()[:16].encode(), self._tried)
             self._pgconn.send_prepare(name, text)
-            self._checked((yield from generators.execute(self._pgconn)))
+            try:
+                self._checked((yield from generators.execute(self._pgconn)))
+            except errors.DuplicatePreparedStatement:
+                # Another client of a pooler has prepared it in this session: a name is of one text.
+                # In a transaction nothing more will happen, and the next one finds it known.
+                self._names[text] = name
+                if self._pgconn.transaction_status != TransactionStatus.IDLE:
+                    raise
             self._names[text] = name
         return name
 

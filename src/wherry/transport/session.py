@@ -71,6 +71,7 @@ class SessionTransport:
                 self._text, autocommit=True, prepare_threshold=1
             )
             self._connection.answer_seconds = self._answer_seconds
+            await self._connection.mind_pooler()
         return self._connection
 
     async def close(self) -> None:

@@ -70,6 +70,7 @@ class SessionTransport:
         if self._connection is None or self._connection.closed:
             self._connection = Reserved.connect(self._text, autocommit=True, prepare_threshold=1)
             self._connection.answer_seconds = self._answer_seconds
+            self._connection.mind_pooler()
         return self._connection
 
     def close(self) -> None:

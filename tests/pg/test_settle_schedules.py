@@ -126,6 +126,22 @@ def test_a_week_of_minutes_is_one_line_and_few_steps(session: Session, clock: St
     assert outcomes(session) == [("missed", 10_079), ("fired", 1)]
 
 
+def test_many_that_missed_much_share_what_a_step_looks_at(
+    session: Session, clock: StillClock
+) -> None:
+    """It is the loop of a worker's handlers that computes their times."""
+    declare(session, *(schedule(f"s{n}") for n in range(10)))
+    clock.advance(days=1)
+
+    step = session.call(SettleSchedules())
+
+    assert step.more
+    assert step.fired == ()
+    assert sum(span.n for _, span in step.passed) == 10 * 199
+    settle(session)
+    assert outcomes(session, "s7") == [("missed", 1439), ("fired", 1)]
+
+
 def test_a_week_of_minutes_with_all_makes_up_for_the_newest_hundred(
     session: Session, clock: StillClock
 ) -> None:

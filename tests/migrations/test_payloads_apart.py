@@ -95,4 +95,4 @@ def test_code_from_before_does_not_start_on_what_it_could_not_read(dsn: str) -> 
     with pytest.raises(SchemaTooNew, match="upgrade the wherry package"):
         require_current(known, records, schema="wherry")
 
-    require_current(read_folder()[: FILE.version], records, schema="wherry")
+    require_current(read_folder()[:-1], records, schema="wherry")

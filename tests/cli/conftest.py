@@ -126,7 +126,7 @@ class Running:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def says(self, text: str, *, seconds: float = 20.0) -> None:
+    def says(self, text: str, *, seconds: float = 60.0) -> None:
         """Wait until *text* stands on stdout or stderr."""
         wait_for(
             lambda: text in self.out + self.err or self.process.poll() is not None,

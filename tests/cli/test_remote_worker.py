@@ -39,7 +39,7 @@ def serve(started: Start, dsn: str) -> Callable[..., tuple[str, Running]]:
     def start(*args: str, port: int = 0) -> tuple[str, Running]:
         where = ("--grpc", f"127.0.0.1:{port}", "--http", "off")
         server = started("server", *where, *args, WHERRY_DSN=dsn)
-        server.says("gRPC on ", seconds=30)
+        server.says("gRPC on ", seconds=60)
         found = re.search(r"gRPC on ([0-9.:]+)", server.err)
         assert found is not None, server.err
         return f"grpc://{found[1]}", server
@@ -82,7 +82,7 @@ def test_several_processes_share_the_work(
     def names() -> set[str | None]:
         return {task.worker for task in database.list_tasks(state="leased").tasks}
 
-    wait_for(lambda: names() == {"w-1", "w-2"}, seconds=30, what="both have a task")
+    wait_for(lambda: names() == {"w-1", "w-2"}, seconds=60, what="both have a task")
     worker.signal(signal.SIGTERM)
 
     assert worker.end(seconds=15) == 0, worker.err
@@ -99,12 +99,12 @@ def test_a_killed_server_costs_neither_a_task_nor_an_attempt(
 
     server.signal(signal.SIGKILL)
     server.end()
-    wait_for(lambda: "waiting for the server" in worker.err, seconds=30)
+    wait_for(lambda: "waiting for the server" in worker.err, seconds=60)
     serve(port=port)
 
     later = database.enqueue("shop.mail", {"to": "bob"}).id
     for id_ in (running, later):
-        wait_for(lambda id_=id_: state(database, id_) is State.SUCCEEDED, seconds=20)  # type: ignore[misc]
+        wait_for(lambda id_=id_: state(database, id_) is State.SUCCEEDED, seconds=60)  # type: ignore[misc]
     task = database.get_task(running)
     assert task is not None
     assert (task.attempts, task.history) == (1, ())
@@ -123,7 +123,7 @@ def test_a_server_that_is_away_at_the_start_is_waited_for(
 
     serve(port=port)
 
-    wait_for(lambda: state(database, id_) is State.SUCCEEDED, seconds=30)
+    wait_for(lambda: state(database, id_) is State.SUCCEEDED, seconds=60)
     worker.signal(signal.SIGTERM)
     assert worker.end(seconds=8) == 0, worker.err
 
@@ -138,10 +138,10 @@ def test_a_frozen_server_holds_up_neither_the_work_afterwards_nor_the_end(
 
     server.signal(signal.SIGSTOP)
     ids.append(database.enqueue("shop.mail", {"to": "bob"}).id)
-    worker.says("heartbeats do not get through", seconds=40)
+    worker.says("heartbeats do not get through", seconds=60)
     server.signal(signal.SIGCONT)
     for id_ in ids:
-        wait_for(lambda id_=id_: state(database, id_) is State.SUCCEEDED, seconds=30)  # type: ignore[misc]
+        wait_for(lambda id_=id_: state(database, id_) is State.SUCCEEDED, seconds=60)  # type: ignore[misc]
 
     server.signal(signal.SIGSTOP)
     worker.signal(signal.SIGTERM)
@@ -188,7 +188,7 @@ def test_a_token_comes_from_the_environment_or_a_file_and_is_rotated(
     assert cli("token", "revoke", str(first["id"])).code == 0
     id_ = database.enqueue("shop.mail", {"to": "ada"}).id
 
-    wait_for(lambda: state(database, id_) is State.SUCCEEDED, seconds=40)
+    wait_for(lambda: state(database, id_) is State.SUCCEEDED, seconds=60)
     worker.signal(signal.SIGTERM)
     assert worker.end(seconds=8) == 0, worker.err
     assert first["token"] not in worker.err

@@ -93,7 +93,7 @@ def test_a_signal_answers_long_polls_and_ends_the_server_in_time(
         by_grpc = stub.Lease.future(asked, timeout=60)
         body = {"worker_id": "h", "queues": ["b"], "wait": "50s"}
         by_http = pool.submit(server.post, "/api/v1/leases", body)
-        wait_for(lambda: waits(sql) == 2, seconds=20, what="both polls wait")
+        wait_for(lambda: waits(sql) == 2, seconds=60, what="both polls wait")
 
         server.running.signal(signal.SIGTERM)
 
@@ -135,7 +135,7 @@ def test_a_database_that_stands_still_does_not_hold_up_the_end(
             "select count(*) >= 2 from pg_stat_activity"
             " where datname = current_database() and wait_event_type = 'Lock'"
         )
-        wait_for(lambda: sql(waiting)[0][0], seconds=20, what="calls wait for the lock")
+        wait_for(lambda: sql(waiting)[0][0], seconds=60, what="calls wait for the lock")
 
         server.running.signal(signal.SIGTERM)
 
@@ -250,4 +250,4 @@ def test_a_server_keeps_the_queue_in_order(served: Callable[..., Served], dsn: s
         id = app.enqueue("a", max_attempts=1).id
         app.lease(worker="lost", lease_for=0.1)
 
-        wait_for(lambda: (task := app.get_task(id)) and task.state == "dead", seconds=20)
+        wait_for(lambda: (task := app.get_task(id)) and task.state == "dead", seconds=60)

@@ -34,7 +34,7 @@ def is_gone(pid: int) -> bool:
 
 
 def both(sql: Sql) -> set[int]:
-    return wait_for(lambda: found if len(found := pids(sql)) == 2 else None, seconds=30) or set()
+    return wait_for(lambda: found if len(found := pids(sql)) == 2 else None, seconds=60) or set()
 
 
 def test_what_follows_when_a_worker_ends() -> None:
@@ -107,7 +107,7 @@ def test_a_killed_worker_is_replaced_and_all_end_with_the_supervisor(
 
     os.kill(victim, signal.SIGKILL)
 
-    newcomer = wait_for(lambda: pids(sql) - first, seconds=30)
+    newcomer = wait_for(lambda: pids(sql) - first, seconds=60)
     assert "was killed by SIGKILL; starting another" in supervisor.err
     supervisor.signal(signal.SIGTERM)
     assert supervisor.end() == 0
@@ -125,7 +125,7 @@ def test_a_worker_that_is_asked_to_stop_finishes_and_is_replaced(
     assert app.direct_workers(["box-1"], "stop") == 1
 
     # It hears of that at its next beat.
-    [newcomer] = wait_for(lambda: pids(sql) - first, seconds=40)
+    [newcomer] = wait_for(lambda: pids(sql) - first, seconds=60)
     assert pids(sql) == first - {asked} | {newcomer}
     assert sql("select name, directive from wherry.worker order by name") == [
         ("box-1", "none"),
@@ -178,7 +178,7 @@ def test_workers_of_a_killed_supervisor_stop_gracefully(
 
     supervisor.signal(signal.SIGKILL)
 
-    wait_for(lambda: all(is_gone(pid) for pid in workers), seconds=20)
+    wait_for(lambda: all(is_gone(pid) for pid in workers), seconds=60)
     task = app.get_task(id)
     assert task is not None
     assert (task.state, task.attempts) == ("succeeded", 1)

@@ -94,7 +94,7 @@ def test_on_a_terminal_it_looks_again_until_q_is_pressed(
             other.enqueue("t", queue="later")
         wait_for(lambda: twice() and b"later" in seen, seconds=60, what="it looks again")
         os.write(ours, b"q")
-        wait_for(lambda: twice() and process.poll() is not None, seconds=30, what="it ends")
+        wait_for(lambda: twice() and process.poll() is not None, seconds=60, what="it ends")
     finally:
         let_in(True)
         owner.close()

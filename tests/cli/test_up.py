@@ -32,7 +32,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("WHERRY_HOME", folder)
         yield path
         # Its keeper stops it when the last process has gone.
-        wait_for(lambda: running() is None, seconds=30, what="the embedded server has stopped")
+        wait_for(lambda: running() is None, seconds=60, what="the embedded server has stopped")
 
 
 def dsn_of(up: Running) -> str:
@@ -106,7 +106,7 @@ def test_up_keeps_the_queue_in_order(started: Start, plain_cli: Cli) -> None:
         id = app.enqueue("a", max_attempts=1).id
         app.lease(worker="lost", lease_for=0.1)
 
-        wait_for(lambda: (task := app.get_task(id)) and task.state == "dead", seconds=20)
+        wait_for(lambda: (task := app.get_task(id)) and task.state == "dead", seconds=60)
 
     up.signal(signal.SIGTERM)
     assert up.end() == 0

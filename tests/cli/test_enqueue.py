@@ -152,7 +152,7 @@ def test_names_and_keys_with_odd_characters_come_back_as_they_are(
         ("--queue", "*", "all queues"),
         ("--queue", "a\nb", "control character"),
         ("--priority", "101", "between -100 and 100"),
-        ("--priority", "high", "not a valid integer"),
+        ("--priority", "high", "is no whole number"),
         ("--max-attempts", "0", "between 1 and"),
         ("--delay", "-5", "no length of time"),
         ("--delay", "200000d", "a hundred years"),

@@ -43,22 +43,26 @@ def write_queue(depth: QueueDepth) -> pb.Queue:
 
 def write_limits(limits: QueueLimits) -> pb.QueueLimits:
     """Return the limits of a queue."""
-    return pb.QueueLimits(
-        max_running=limits.max_running,
-        rate=limits.rate,
-        per=None if limits.per_seconds is None else write_duration(limits.per_seconds),
-        burst=limits.burst,
-    )
+    message = pb.QueueLimits(max_running=limits.max_running)
+    if limits.rate is not None:
+        per = write_duration(limits.per_seconds or 1.0)
+        message.rate.CopyFrom(pb.StartRate(starts=limits.rate, per=per, burst=limits.burst))
+    return message
 
 
 def read_limits(message: pb.QueueLimits) -> dict[str, Any]:
     """Return the limits of a queue as `QueueLimits.of` takes them."""
-    return {
-        "max_running": message.max_running if message.HasField("max_running") else None,
-        "rate": message.rate if message.HasField("rate") else None,
-        "per": read_duration(message.per, option="per") if message.HasField("per") else None,
-        "burst": message.burst if message.HasField("burst") else None,
-    }
+    asked: dict[str, Any] = {}
+    if message.HasField("max_running"):
+        asked["max_running"] = message.max_running
+    if message.HasField("rate"):
+        rate = message.rate
+        asked["rate"] = rate.starts
+        if rate.HasField("per"):
+            asked["per"] = read_duration(rate.per, option="per")
+        if rate.HasField("burst"):
+            asked["burst"] = rate.burst
+    return asked
 
 
 def read_queue(message: pb.Queue) -> QueueDepth:

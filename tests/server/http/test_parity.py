@@ -152,7 +152,7 @@ def test_no_body_is_without_a_message() -> None:
         *("Narrowing", "TaskQuery", "ListTasksQuery", "CountTasksQuery"),
         "GroupDeadTasksQuery",
         # What a queue's limits are is one message, asked and told.
-        "AskedLimits",
+        *("AskedLimits", "AskedRate"),
     }
 
     assert set(structs()) - ours == set(messages()) - ASKED_OTHERWISE - {"TaskKey"}

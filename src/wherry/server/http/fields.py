@@ -195,10 +195,10 @@ PageSize: TypeAlias = Annotated[
 Period: TypeAlias = Annotated[
     str,
     _length(
-        "The time that a rate is for; a second if it is not given.",
+        "The time that a rate is for, a second at least and if it is not given.",
         example="60s",
         most=int(MOST_PER_SECONDS),
-        zero_allowed=False,
+        least=1,
     ),
 ]
 Length: TypeAlias = Annotated[str, _length("A length of time.", most=_A_CENTURY)]

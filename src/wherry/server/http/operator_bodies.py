@@ -15,7 +15,6 @@ from wherry.server.http.fields import Type as TypeName
 from wherry.server.http.fields import Worker as WorkerName
 
 _MAX_RUNNING: Final = "No more of its tasks are leased at once, over all workers."
-_RATE: Final = "No more of them start in the time that per says."
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=MOST)]
 
 
@@ -31,13 +30,19 @@ class Pause(Answer):
     reason: str | UnsetType = UNSET
 
 
+class StartRate(Answer):
+    """How many tasks may start in a time."""
+
+    starts: Annotated[int, Meta(description="So many.")]
+    per: Annotated[Seconds, Meta(description="In so long a time.")]
+    burst: Annotated[int, Meta(description="So many of them in one go.")]
+
+
 class QueueLimits(Answer):
     """How much of a queue may run."""
 
     max_running: Annotated[int, Meta(description=_MAX_RUNNING)] | UnsetType = UNSET
-    rate: Annotated[int, Meta(description=_RATE)] | UnsetType = UNSET
-    per: Seconds | UnsetType = UNSET
-    burst: Annotated[int, Meta(description="So many start in one go.")] | UnsetType = UNSET
+    rate: StartRate | UnsetType = UNSET
 
 
 class Queue(Answer):
@@ -87,19 +92,25 @@ class ResumeQueueResponse(Answer):
     changed: Annotated[bool, Meta(description="False if it was not paused.")]
 
 
-class AskedLimits(Request):
-    """How much of a queue may run; what is not given is not limited."""
+class AskedRate(Request):
+    """How many tasks may start in a time."""
 
-    max_running: Annotated[Count, Meta(description=_MAX_RUNNING)] | None = None
-    rate: Annotated[Count, Meta(description=_RATE)] | None = None
+    starts: Annotated[Count, Meta(description="So many.")]
     per: Period | None = None
     burst: (
         Annotated[
             Count,
-            Meta(description="So many start in one go; if not given what comes in a second."),
+            Meta(description="So many of them in one go; if not given what comes in a second."),
         ]
         | None
     ) = None
+
+
+class AskedLimits(Request):
+    """How much of a queue may run; what is not given is not limited."""
+
+    max_running: Annotated[Count, Meta(description=_MAX_RUNNING)] | None = None
+    rate: AskedRate | None = None
 
 
 class SetQueueLimitsRequest(Request):

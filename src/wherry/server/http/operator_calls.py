@@ -32,16 +32,13 @@ def _queue(depth: QueueDepth) -> bodies.Queue:
 
 
 def _limits(limits: QueueLimits) -> bodies.QueueLimits:
-    return bodies.QueueLimits(
-        max_running=_some(limits.max_running),
-        rate=_some(limits.rate),
-        per=write_seconds(limits.per_seconds),
-        burst=_some(limits.burst),
-    )
-
-
-def _some(number: int | None) -> int | UnsetType:
-    return UNSET if number is None else number
+    told = bodies.QueueLimits()
+    if limits.max_running is not None:
+        told.max_running = limits.max_running
+    if limits.rate is not None:
+        per = f"{limits.per_seconds or 1.0:.6f}".rstrip("0").rstrip(".") + "s"
+        told.rate = bodies.StartRate(starts=limits.rate, per=per, burst=limits.burst or 1)
+    return told
 
 
 def _pause(depth: QueueDepth) -> bodies.Pause | UnsetType:
@@ -73,13 +70,14 @@ async def resume_queue(call: Call, body: bodies.ResumeQueueRequest) -> Reply:
 async def set_queue_limits(call: Call, body: bodies.SetQueueLimitsRequest) -> Reply:
     """Set the limits of a queue."""
     asked = body.limits or bodies.AskedLimits()
+    rate = asked.rate
     changed = await call.service.set_queue_limits(
         call.caller,
         queue=body.queue,
         max_running=asked.max_running,
-        rate=asked.rate,
-        per=read_seconds(asked.per, option="per"),
-        burst=asked.burst,
+        rate=None if rate is None else rate.starts,
+        per=None if rate is None else read_seconds(rate.per, option="per"),
+        burst=None if rate is None else rate.burst,
         reason=body.reason or None,
     )
     return Reply(bodies.SetQueueLimitsResponse(changed=changed))

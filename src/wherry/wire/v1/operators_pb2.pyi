@@ -127,44 +127,61 @@ class QueueLimits(_message.Message):
 
     MAX_RUNNING_FIELD_NUMBER: _builtins.int
     RATE_FIELD_NUMBER: _builtins.int
-    PER_FIELD_NUMBER: _builtins.int
-    BURST_FIELD_NUMBER: _builtins.int
     max_running: _builtins.int
     """No more of its tasks are leased at once, over all workers."""
-    rate: _builtins.int
-    """No more of them start in the time that per says."""
-    burst: _builtins.int
-    """So many start in one go; if it is not given what comes in a second, and one at least."""
     @_builtins.property
-    def per(self) -> _duration_pb2.Duration:
-        """A second if it is not given."""
+    def rate(self) -> Global___StartRate:
+        """No more of them start in a time."""
 
     def __init__(
         self,
         *,
         max_running: _builtins.int | None = ...,
-        rate: _builtins.int | None = ...,
+        rate: Global___StartRate | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_running", b"_max_running", "max_running", b"max_running", "rate", b"rate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_running", b"_max_running", "max_running", b"max_running", "rate", b"rate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_running: _TypeAlias = _typing.Literal["max_running"]  # noqa: Y015
+    _WhichOneofArgType__max_running: _TypeAlias = _typing.Literal["_max_running", b"_max_running"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_running) -> _WhichOneofReturnType__max_running | None: ...
+
+Global___QueueLimits: _TypeAlias = QueueLimits  # noqa: Y015
+
+@_typing.final
+class StartRate(_message.Message):
+    """How many tasks may start in a time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STARTS_FIELD_NUMBER: _builtins.int
+    PER_FIELD_NUMBER: _builtins.int
+    BURST_FIELD_NUMBER: _builtins.int
+    starts: _builtins.int
+    """So many."""
+    burst: _builtins.int
+    """So many of them in one go; if it is not given what comes in a second, and one at least."""
+    @_builtins.property
+    def per(self) -> _duration_pb2.Duration:
+        """In so long a time; a second if it is not given."""
+
+    def __init__(
+        self,
+        *,
+        starts: _builtins.int = ...,
         per: _duration_pb2.Duration | None = ...,
         burst: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_burst", b"_burst", "_max_running", b"_max_running", "_rate", b"_rate", "burst", b"burst", "max_running", b"max_running", "per", b"per", "rate", b"rate"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_burst", b"_burst", "burst", b"burst", "per", b"per"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_burst", b"_burst", "_max_running", b"_max_running", "_rate", b"_rate", "burst", b"burst", "max_running", b"max_running", "per", b"per", "rate", b"rate"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_burst", b"_burst", "burst", b"burst", "per", b"per", "starts", b"starts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__burst: _TypeAlias = _typing.Literal["burst"]  # noqa: Y015
     _WhichOneofArgType__burst: _TypeAlias = _typing.Literal["_burst", b"_burst"]  # noqa: Y015
-    _WhichOneofReturnType__max_running: _TypeAlias = _typing.Literal["max_running"]  # noqa: Y015
-    _WhichOneofArgType__max_running: _TypeAlias = _typing.Literal["_max_running", b"_max_running"]  # noqa: Y015
-    _WhichOneofReturnType__rate: _TypeAlias = _typing.Literal["rate"]  # noqa: Y015
-    _WhichOneofArgType__rate: _TypeAlias = _typing.Literal["_rate", b"_rate"]  # noqa: Y015
-    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__burst) -> _WhichOneofReturnType__burst | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_running) -> _WhichOneofReturnType__max_running | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__rate) -> _WhichOneofReturnType__rate | None: ...
 
-Global___QueueLimits: _TypeAlias = QueueLimits  # noqa: Y015
+Global___StartRate: _TypeAlias = StartRate  # noqa: Y015
 
 @_typing.final
 class Pause(_message.Message):

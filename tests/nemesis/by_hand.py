@@ -97,7 +97,9 @@ class Hand:
             self.give_away(leases[0])
         for lease in leases:
             luck = self._rng.random()
-            if luck < 0.55:
+            if luck < 0.15:
+                self.settle_canceled(lease)
+            elif luck < 0.55:
                 self.report(lease, self._rng.choice(VERBS))
             elif luck < 0.7:
                 self.beat(self._rng.sample(leases, self._rng.randint(1, len(leases))))
@@ -113,6 +115,12 @@ class Hand:
                     self.beat([earlier])
                 else:
                     self.report(earlier, self._rng.choice(VERBS))
+
+    def settle_canceled(self, lease: Lease) -> None:
+        """Fail what somebody has asked to be canceled meanwhile, or complete it all the same."""
+        with history.mine().asking("cancel", ids=[lease.id], far=False) as asking:
+            asking.told(answers=[(lease.id, app.cancel_many([lease.id])[0])])
+        self.report(lease, self._rng.choice(("fail", "fail", "complete")))
 
     def give_away(self, lease: Lease) -> None:
         """Report when somebody else holds the task, and what is left of our batch is still ours.

@@ -362,11 +362,11 @@ def test_a_failure_in_the_middle_tells_what_was_done_so_far(
     real = Calls.requeue_many
     calls: list[int] = []
 
-    def fail_second(self: Any, ids: Any, *, without_key: bool = False) -> Any:
+    def fail_second(self: Any, ids: Any, **asked: Any) -> Any:
         calls.append(len(ids))
         if len(calls) == 2:
             raise Unavailable("the database is out of reach: it was pulled out")
-        return real(self, ids, without_key=without_key)
+        return real(self, ids, **asked)
 
     monkeypatch.setattr(Calls, "requeue_many", fail_second)
     answer = cli("dead", "requeue", "--all", "--yes")
@@ -375,6 +375,15 @@ def test_a_failure_in_the_middle_tells_what_was_done_so_far(
     assert answer.out == "requeued 500 tasks\n"
     assert "of at most 500 more tasks it is not known; running it again is safe" in answer.err
     assert "it was pulled out" in answer.err
+
+
+def test_dead_tasks_are_put_into_another_queue(cli: Cli, dead: Dead, app: App) -> None:
+    dead(3)
+
+    answer = cli("dead", "requeue", "--all", "--yes", "--to-queue", "aside")
+
+    assert answer.out == "requeued 3 tasks\n"
+    assert [(depth.queue, depth.ready) for depth in app.list_queues()] == [("aside", 3)]
 
 
 def test_many_skipped_tasks_are_counted_and_only_some_are_named() -> None:

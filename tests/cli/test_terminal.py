@@ -132,7 +132,7 @@ def test_ctrl_c_at_the_question_is_130(terminal: Callable[..., Terminal], dead: 
         with contextlib.suppress(subprocess.TimeoutExpired):
             there.process.wait(timeout=2)
             break
-    assert there.end() == 130
+    assert there.end(seconds=45) == 130
     assert "Traceback" not in there.seen
 
 

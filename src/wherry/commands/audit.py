@@ -1,6 +1,6 @@
 """The audit: who changed what by hand, written in the transaction of the change itself.
 
-What is audited stands in one table, `_CHANGES`: what people and tokens do to tasks, queues, workers
+What is audited stands in one table, `CHANGES`: what people and tokens do to tasks, queues, workers
 and tokens that are not theirs. Enqueuing, leasing and reporting are not in it, nor is what programs
 do by `app.cancel()`: only who says who they are (`Actor`) leaves rows.
 
@@ -114,7 +114,7 @@ def _replanned(answers: list[Replanned]) -> int:
     return sum(answer is Replanned.CHANGED for answer in answers)
 
 
-_CHANGES: Final[dict[type[Command[Any]], _Change]] = {
+CHANGES: Final[dict[type[Command[Any]], _Change]] = {
     CancelTasks: _Change(
         _ids, lambda answers: sum(a in (Canceled.CANCELED, Canceled.REQUESTED) for a in answers)
     ),
@@ -200,7 +200,7 @@ def audited(command: Command[R], actor: Actor | None, **target: Any) -> Command[
 
     *target* is added to what the row says of its target, such as the filter that chose the tasks.
     """
-    change = _CHANGES.get(cast("type[Command[Any]]", type(command)))
+    change = CHANGES.get(cast("type[Command[Any]]", type(command)))
     if actor is None or change is None:
         return command
     if actor.reason is None:

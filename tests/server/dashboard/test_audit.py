@@ -7,6 +7,8 @@ import pytest
 from tests.pg.support import Session
 from tests.server.dashboard.conftest import Browse, send
 from tests.server.dashboard.looked import Element, looked
+from wherry.commands.audit import CHANGES
+from wherry.commands.base import name_of
 from wherry.server.dashboard.pages.audit import ROWS, WORDS
 
 
@@ -60,6 +62,28 @@ async def test_the_audit_is_narrowed_by_who_and_what(browse: Browse, session: Se
     assert ["grace" in deed.text for deed in deeds(by_actor)] == [True]
     assert ["ada" in deed.text for deed in deeds(by_action)] == [True]
     assert not deeds(by_both)
+
+
+def test_whatever_is_audited_has_words_of_its_own() -> None:
+    assert set(WORDS) == {name_of(kind) for kind in CHANGES}
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(1, "Paused a type by ada"), (0, "Paused a type that was so before by ada")]
+)
+async def test_a_type_that_was_paused_is_told_as_a_queue_is(
+    browse: Browse, session: Session, count: int, told: str
+) -> None:
+    session.rows(
+        "insert into wherry.audit (at, actor, action, target, count)"
+        " values (now(), 'ada', 'pause_type', '{\"type\": \"send\"}', %s)",
+        count,
+    )
+    client = await browse()
+
+    [deed] = deeds(looked((await client.get("audit")).text))
+
+    assert told in " ".join(deed.text.split())
 
 
 async def test_an_action_that_is_not_known_yet_is_shown(browse: Browse, session: Session) -> None:

@@ -22,6 +22,8 @@ R = TypeVar("R")
 
 # Of a form or a query: as much as any of ours has, and room for a reason.
 MOST_FIELDS: Final = 2_000
+_MOST_DIGITS: Final = 19
+_MOST_ID: Final = 2**63 - 1
 # Shown sooner than a thread is there for it.
 _SMALL: Final = 2_000
 
@@ -172,3 +174,9 @@ class Action:
     act: Callable[[Visit], Awaitable[Went]]
     nav: str | None = None
     right: Right = Right.ADMIN
+
+
+def number_of(text: str) -> int:
+    """Return a number of the address or a form; what is none is 0, as if nobody had said it."""
+    is_one = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    return min(int(text), _MOST_ID) if is_one else 0

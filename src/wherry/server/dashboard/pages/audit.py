@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from wherry.commands.audit import AuditEntry
-from wherry.server.dashboard.asking import Page, Shown, Visit
+from wherry.server.dashboard.asking import Page, Shown, Visit, number_of
 from wherry.server.dashboard.words import plural
 
 ROWS: Final = 50
 _MOST_IDS: Final = 6
-_DIGITS: Final = 19
 # What was done, as people say it; an action that is not here is shown by its own name.
 WORDS: Final = {
     "cancel_tasks": ("close", "Canceled", "task"),
@@ -27,6 +26,7 @@ WORDS: Final = {
     "pause_type": ("pause", "Paused", "type"),
     "resume_type": ("play", "Resumed", "type"),
     "set_queue_limits": ("filter", "Limited", "queue"),
+    "add_schedule": ("schedules", "Added", "schedule"),
     "run_schedule": ("play", "Ran", "schedule"),
     "pause_schedule": ("pause", "Paused", "schedule"),
     "resume_schedule": ("play", "Resumed", "schedule"),
@@ -35,10 +35,17 @@ WORDS: Final = {
     "create_token": ("key", "Made", "token"),
     "revoke_token": ("key", "Revoked", "token"),
 }
-
-
+# What is done to one thing, which may have been so before.
 _SO_BEFORE: Final = frozenset(
-    {"pause_queue", "resume_queue", "set_queue_limits", "pause_schedule", "resume_schedule"}
+    {
+        "pause_queue",
+        "resume_queue",
+        "pause_type",
+        "resume_type",
+        "set_queue_limits",
+        "pause_schedule",
+        "resume_schedule",
+    }
 )
 
 
@@ -64,7 +71,7 @@ class Done:
 async def show_audit(visit: Visit) -> Shown:
     """List what was done, newest first."""
     action, actor = visit.query.get("action", ""), visit.query.get("actor", "").strip()
-    after = _id_of(visit.query.get("after", ""))
+    after = number_of(visit.query.get("after", "")) or None
     found = await visit.read(
         visit.service.list_audit,
         action=action or None,
@@ -82,12 +89,6 @@ async def show_audit(visit: Visit) -> Shown:
         "is_later": after is not None,
     }
     return Shown("audit.html", "Audit", values)
-
-
-def _id_of(text: str) -> int | None:
-    """Return a number of the address; what is none is left out, as if nobody had said it."""
-    is_one = text.isascii() and text.isdecimal() and 0 < len(text) <= _DIGITS
-    return min(int(text), 2**63 - 1) or None if is_one else None
 
 
 def _done(visit: Visit, entry: AuditEntry) -> Done:

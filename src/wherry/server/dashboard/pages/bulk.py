@@ -22,7 +22,16 @@ from wherry.domain.state import State
 from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
 from wherry.errors import InvalidOption, TimedOut
 from wherry.server.caller import Right
-from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
+from wherry.server.dashboard.asking import (
+    Action,
+    Field,
+    Page,
+    Question,
+    Shown,
+    Visit,
+    Went,
+    number_of,
+)
 from wherry.server.dashboard.bulks import BULKS, Bulk
 from wherry.server.dashboard.pages.task_actions import REASON, reason_of
 from wherry.server.dashboard.session import seal
@@ -34,7 +43,6 @@ from wherry.server.service.values import Changed
 # One request works so long before it lets the browser see how far it is.
 _STEP_SECONDS: Final = 1.0
 _PAGE_TASKS: Final = 500
-_DIGITS: Final = 19
 _MOST_COUNTED: Final = 100_000
 _COUNT_WITHIN: Final = timedelta(seconds=3)
 _UNTIL: Final = "UTC. What comes later is left alone."
@@ -236,9 +244,7 @@ def _pairs(said: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _number(visit: Visit, name: str) -> int:
-    text = visit.form.get(name) or visit.query.get(name, "")
-    is_one = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
-    return min(int(text), 2**63 - 1) if is_one else 0
+    return number_of(visit.form.get(name) or visit.query.get(name, ""))
 
 
 def _done(changed: Changed) -> int:

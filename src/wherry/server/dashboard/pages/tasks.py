@@ -13,7 +13,7 @@ from wherry.domain.task import Page as TaskPage
 from wherry.domain.task import Task
 from wherry.errors import TimedOut
 from wherry.server.caller import Right
-from wherry.server.dashboard.asking import Page, Shown, Visit
+from wherry.server.dashboard.asking import Page, Shown, Visit, number_of
 from wherry.server.dashboard.bulks import BULKS
 from wherry.server.dashboard.json_text import brief_json
 from wherry.server.dashboard.task_words import STATES
@@ -27,7 +27,6 @@ _PAGE_LIMIT_BYTES: Final = 2 * 1024 * 1024
 # Nobody waits for a number longer than for what is counted.
 _COUNT_WITHIN: Final = timedelta(seconds=1)
 _BRIEF: Final = 160
-_DIGITS: Final = 19
 # What a box suggests.
 _MOST_KNOWN: Final = 500
 
@@ -77,7 +76,7 @@ async def show_tasks(visit: Visit) -> Shown:
 
 async def _look(visit: Visit, wanted: Wanted) -> tuple[TaskPage | None, Counted | None, bool]:
     """Return a page, how many there are in all, and whether the search took too long."""
-    after, before = (_id_of(visit.query.get(name, "")) for name in ("after", "before"))
+    after, before = (number_of(visit.query.get(name, "")) or None for name in ("after", "before"))
     page, counted = await asyncio.gather(
         visit.read(
             visit.service.list_tasks,
@@ -109,12 +108,6 @@ async def _known(visit: Visit) -> tuple[list[str], list[str]]:
     queues = sorted({count.queue for count in states.counts if count.queue})
     types = sorted({count.type for count in states.counts if count.type})
     return queues[:_MOST_KNOWN], types[:_MOST_KNOWN]
-
-
-def _id_of(text: str) -> int | None:
-    """Return a number of the address; what is none is left out, as if nobody had said it."""
-    is_one = text.isascii() and text.isdecimal() and 0 < len(text) <= _DIGITS
-    return (min(int(text), 2**63 - 1) or None) if is_one else None
 
 
 def _row(visit: Visit, task: Task) -> Row:

@@ -162,7 +162,7 @@ MUTANTS = {
         ),
         Mutant(
             "schedule_claimed_by_all",
-            "schedules/claim_due_schedules",
+            "schedules/lock_due_schedules",
             ((r"\n *for update skip locked", ""),),
         ),
     )

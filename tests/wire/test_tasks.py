@@ -22,6 +22,7 @@ from wherry.errors import InvalidOption
 from wherry.wire import filter as filters
 from wherry.wire import tasks
 from wherry.wire.v1 import tasks_pb2 as pb
+from wherry.wire.values import REQUEUED
 
 
 @given(made.specs)
@@ -206,8 +207,8 @@ def test_what_is_no_page_token_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("answer", RequeueAnswer)
-def test_what_a_requeue_did_comes_back_equal(answer: RequeueAnswer) -> None:
-    taken = answer is RequeueAnswer.KEY_TAKEN
-    requeued = Requeued(4, answer, "k" if taken else None, 9 if taken else None)
+def test_what_a_requeue_did_is_read_as_it_was(answer: RequeueAnswer) -> None:
+    key, taken_by = ("k", 9) if answer is RequeueAnswer.KEY_TAKEN else ("", 0)
+    message = pb.Requeued(id=4, answer=REQUEUED.write(answer), key=key, taken_by=taken_by)
 
-    assert tasks.read_requeued(tasks.write_requeued(requeued)) == requeued
+    assert tasks.read_requeued(message) == Requeued(4, answer, key or None, taken_by or None)

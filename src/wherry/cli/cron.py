@@ -136,7 +136,9 @@ def add(
     given = read_payload(payload, hint="PAYLOAD")
     with opened(asked) as app:
         added = app.add_schedule(name, expression, type, given, tags=list(tags), **options)
-    _tell(asked, name, added, done="added", already="is there already, and stays as it is")
+    Output(asked).changed(
+        {"schedule": name}, added, done="added", already="is there already, and stays as it is"
+    )
 
 
 @cron.command()
@@ -168,7 +170,7 @@ def pause(asked: Asked, /, name: str, reason: str | None) -> None:
     """Let a schedule bring no more tasks until it is resumed; those that are there run."""
     with opened(asked) as app:
         changed = app.pause_schedule(name, reason=reason)
-    _tell(asked, name, changed, done="paused", already="was paused before")
+    Output(asked).changed({"schedule": name}, changed, done="paused", already="was paused before")
 
 
 @cron.command()
@@ -182,7 +184,7 @@ def resume(asked: Asked, /, name: str, reason: str | None) -> None:
     """Let a paused schedule bring tasks again; the times of the pause are not made up."""
     with opened(asked) as app:
         changed = app.resume_schedule(name, reason=reason)
-    _tell(asked, name, changed, done="resumed", already="was not paused")
+    Output(asked).changed({"schedule": name}, changed, done="resumed", already="was not paused")
 
 
 @cron.command()
@@ -200,12 +202,4 @@ def delete(asked: Asked, /, name: str, reason: str | None) -> None:
         raise click.ClickException(
             f"live workers declare {plain(name)}: take it out of their code first, or pause it"
         )
-    _tell(asked, name, changed, done="deleted", already="")
-
-
-def _tell(asked: Asked, name: str, changed: bool, *, done: str, already: str) -> None:
-    out = Output(asked)
-    if out.as_json:
-        out.json({"schedule": name, "changed": changed})
-    else:
-        out.line(f"{done} {plain(name)}" if changed else f"{plain(name)} {already}")
+    Output(asked).changed({"schedule": name}, changed, done="deleted", already="")

@@ -57,6 +57,14 @@ class Output:
         """Write the one document of the answer."""
         write_out(json_text(value) + "\n")
 
+    def changed(self, what: dict[str, Any], changed: bool, *, done: str, already: str) -> None:
+        """Answer whether *what*, the first value of which is its name, was changed now."""
+        if self.as_json:
+            self.json({**what, "changed": changed})
+            return
+        name = plain(str(next(iter(what.values()))))
+        self.line(f"{done} {name}" if changed else f"{name} {already}")
+
     def line(self, text: str = "", *, bold: bool = False) -> None:
         """Write lines for people; what is in *text* of somebody's data was made plain before."""
         from rich.text import Text

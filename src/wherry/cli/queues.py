@@ -42,7 +42,7 @@ def pause(asked: Asked, /, name: str, reason: str | None) -> None:
     """Lease nothing more from a queue until it is resumed; all else goes on."""
     with opened(asked) as app:
         changed = app.pause_queue(name, reason=reason)
-    _tell(asked, name, changed, done="paused", already="was paused before")
+    Output(asked).changed({"queue": name}, changed, done="paused", already="was paused before")
 
 
 @queues.command()
@@ -56,7 +56,7 @@ def resume(asked: Asked, /, name: str, reason: str | None) -> None:
     """Lease from a paused queue again."""
     with opened(asked) as app:
         changed = app.resume_queue(name, reason=reason)
-    _tell(asked, name, changed, done="resumed", already="was not paused")
+    Output(asked).changed({"queue": name}, changed, done="resumed", already="was not paused")
 
 
 @queues.command()
@@ -97,11 +97,3 @@ def limits(
         out.json({"queue": name, "changed": changed, "limits": limit_fields(now)})
     else:
         out.line(f"{plain(name)}: {now or 'no limits'}")
-
-
-def _tell(asked: Asked, name: str, changed: bool, *, done: str, already: str) -> None:
-    out = Output(asked)
-    if out.as_json:
-        out.json({"queue": name, "changed": changed})
-    else:
-        out.line(f"{done} {plain(name)}" if changed else f"{plain(name)} {already}")

@@ -9,7 +9,6 @@ import click
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Column, Output
-from wherry.cli.text import plain
 
 _COLUMNS = (Column("type"), Column("queue"), Column("paused"), Column("by"), Column("reason"))
 
@@ -59,7 +58,9 @@ def pause(asked: Asked, /, name: str, queue: str | None, reason: str | None) -> 
     """Lease nothing more of a type until it is resumed; other types go on."""
     with opened(asked) as app:
         changed = app.pause_type(name, queue=queue, reason=reason)
-    _tell(asked, name, queue, changed, done="paused", already="was paused before")
+    Output(asked).changed(
+        {"type": name, "queue": queue}, changed, done="paused", already="was paused before"
+    )
 
 
 @types.command()
@@ -74,14 +75,6 @@ def resume(asked: Asked, /, name: str, queue: str | None, reason: str | None) ->
     """Lease a paused type again."""
     with opened(asked) as app:
         changed = app.resume_type(name, queue=queue, reason=reason)
-    _tell(asked, name, queue, changed, done="resumed", already="was not paused there")
-
-
-def _tell(
-    asked: Asked, name: str, queue: str | None, changed: bool, *, done: str, already: str
-) -> None:
-    out = Output(asked)
-    if out.as_json:
-        out.json({"type": name, "queue": queue, "changed": changed})
-    else:
-        out.line(f"{done} {plain(name)}" if changed else f"{plain(name)} {already}")
+    Output(asked).changed(
+        {"type": name, "queue": queue}, changed, done="resumed", already="was not paused there"
+    )

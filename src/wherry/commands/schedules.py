@@ -10,7 +10,7 @@ from datetime import datetime
 
 from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.tasks import EnqueueTasks
-from wherry.domain.cron import Overlap, TickOutcome
+from wherry.domain.cron import TickOutcome
 from wherry.domain.schedule import ScheduleSeen, Standing, Tick, planned
 from wherry.domain.task import Enqueued
 from wherry.errors import NotFound
@@ -151,21 +151,20 @@ class RunSchedule(Command[Enqueued]):
         return replace(self, resent=True)
 
     def answer(self) -> Answer[Enqueued]:
-        yield Statement("schedules/claim_schedules", {"names": [self.name]})
+        yield Statement("schedules/lock_schedules", {"names": [self.name]})
         rows = yield Statement("schedules/read_standing", {"names": [self.name]})
         require(bool(rows), self.name)
         standing = Standing.of_row(rows[0])
         [stored] = yield from EnqueueTasks(
             (planned(standing, None),), ids=self.ids, token=self.token, resent=self.resent
         ).answer()
-        running = [*standing.running, stored.id]
         yield Statement(
             "schedules/note_run",
             {
                 "name": self.name,
                 "task_id": stored.id,
                 "reason": self.reason,
-                "running": running if standing.overlap is Overlap.SKIP else running[-1:],
+                "running": standing.running_with([stored.id]),
             },
         )
         return stored

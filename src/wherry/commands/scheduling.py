@@ -78,14 +78,13 @@ class _Plan:
         standing = self.standing
         lasts = [*self.fire[-1:], *(span.last for span in self.passed)]
         n = Counter({span.outcome: span.n for span in self.passed})
-        running = [*standing.running, *ids]
         return {
             "name": standing.name,
             "next_at": self.next_at.isoformat(),
             "last_at": max(lasts).isoformat() if lasts else None,
             "due_in_seconds": None if self.trouble is None else _TROUBLE_SECONDS,
             "rests": self.rests,
-            "running": running if standing.overlap is Overlap.SKIP else running[-1:],
+            "running": standing.running_with(ids),
             "fired": len(ids),
             "missed_ticks": n[TickOutcome.MISSED],
             "overlapped": n[TickOutcome.OVERLAPPED],
@@ -110,7 +109,7 @@ class SettleSchedules(Command[Settled]):
 
     def answer(self) -> Answer[Settled]:
         due = yield Statement(
-            "schedules/claim_due_schedules", {"batch": self.batch, "name": self.name}
+            "schedules/lock_due_schedules", {"batch": self.batch, "name": self.name}
         )
         settled = Settled()
         if due:
@@ -267,7 +266,7 @@ class DeclareSchedules(Command[Stood]):
         if added:
             added = yield from self._add(added)
         if replaced:
-            yield Statement("schedules/claim_schedules", {"names": replaced})
+            yield Statement("schedules/lock_schedules", {"names": replaced})
             # Others may have been at them until now.
             found = yield from self._found()
             stances = self._stances(found)

@@ -126,6 +126,14 @@ class Standing:
     last_passed: tuple[datetime, TickOutcome] | None
     now: datetime
 
+    def running_with(self, ids: Sequence[int]) -> list[int]:
+        """Return which of its tasks are to be remembered as running once *ids* are among them.
+
+        If they may overlap nobody asks which of them run: the last says enough.
+        """
+        running = [*self.running, *ids]
+        return running if self.overlap is Overlap.SKIP else running[-1:]
+
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> Standing:
         """Return the schedule of a row."""

@@ -274,16 +274,6 @@ def read_page_token(text: str, *, option: str = "page_token") -> int | None:
     return int(text)
 
 
-def write_requeued(requeued: Requeued) -> pb.Requeued:
-    """Return what a requeue did to one task."""
-    return pb.Requeued(
-        id=requeued.id,
-        answer=REQUEUED.write(requeued.answer),
-        key=requeued.key or "",
-        taken_by=requeued.taken_by or 0,
-    )
-
-
 def read_requeued(message: pb.Requeued) -> Requeued:
     """Return what a requeue did to one task."""
     return Requeued(

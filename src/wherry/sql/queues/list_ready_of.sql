@@ -1,4 +1,5 @@
--- Tell which of these queues have ready tasks, are not paused, and have room within their limits. Each is looked at from its newest front on.
+-- Tell which of these queues have ready tasks, are not paused, and have room within their limits. Each is looked at
+-- from its newest front on.
 -- takes:   queues text[]
 -- returns: queue
 -- locks:   none

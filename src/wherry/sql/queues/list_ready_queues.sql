@@ -1,5 +1,6 @@
--- Name the queues that have ready tasks, are not paused, and have room within their limits. Those that have a front are looked at from there on; the
--- others by jumping from one to the next in the index, between every two of those that have one.
+-- Name the queues that have ready tasks, are not paused, and have room within their limits. Those that have a front are
+-- looked at from there on; the others by jumping from one to the next in the index, between every two of those that
+-- have one.
 -- takes:   nothing
 -- returns: queue
 -- locks:   none

@@ -9,8 +9,8 @@
 -- index:   schedule_pkey, declaration_pkey, worker_pkey, live_pkey, tick_is_once
 select schedule.name, schedule.cron, schedule.tz, schedule.type, schedule.queue, schedule.priority, schedule.max_attempts,
        schedule.timeout_seconds, schedule.ttl_seconds, schedule.tags, schedule.headers::text as headers_text,
-       schedule.retry::text as retry_text, schedule.payload::text as payload_text, schedule.missed, schedule.overlap, schedule.next_at, schedule.last_at,
-       schedule.resumed_at,
+       schedule.retry::text as retry_text, schedule.payload::text as payload_text, schedule.missed,
+       schedule.overlap, schedule.next_at, schedule.last_at, schedule.resumed_at,
        schedule.by_hand or exists (
            select from wherry.declaration
              join wherry.worker

@@ -193,7 +193,7 @@ def _queued(facts: Facts) -> Iterator[Reason]:
     crew = list(_crew(facts))
     yield from crew
     if facts.state == "parked" and not crew and type_pause is None:
-        text = "it is set aside, since no live worker knew its type; one does by now"
+        text = "it is set aside: its type was paused, or no live worker knew it; that is over"
         yield Reason(Code.PARKED, text, f"it is ready again within seconds. {_NOBODY}")
     if facts.state == "ready":
         full = list(_full(facts, facts.room)) if facts.room else []
@@ -309,9 +309,9 @@ def _full(facts: Facts, room: Room) -> Iterator[Reason]:
         yield Reason(Code.RATE_REACHED, text, advice, facts.now + timedelta(seconds=room.starts_in))
 
 
-def _named(queue: str) -> str:
-    # A name may be an option to the command, or a command of its own to the shell.
-    return f"{'-- ' if queue.startswith('-') else ''}{quote(queue)}"
+def _named(name: str) -> str:
+    # It may be an option to the command, or a command of its own to the shell.
+    return f"{'-- ' if name.startswith('-') else ''}{quote(name)}"
 
 
 def _workers(n: int) -> str:

@@ -227,7 +227,7 @@ class Maintenance:
         while self._recounting is not None:
             await self._recount_due.wait()
             self._recount_due.clear()
-            # It is due still, or again in an hour.
+            # It is due still, or again in an hour if it was begun.
             with suppress(Unavailable):
                 await self._call(RecountTasks(), by=self._recounting)
 

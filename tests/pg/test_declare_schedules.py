@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.pg.schedules import (
     settle,
 )
 from tests.pg.support import OpenSession, Session, result_of
+from wherry.commands.schedules import PauseSchedule, ResumeSchedule
 from wherry.commands.scheduling import AddSchedule, DeclareSchedules
 from wherry.commands.workers import LeaveWorker
 
@@ -152,6 +154,69 @@ def test_a_changed_schedule_that_is_paused_stays_paused(
 
     assert payload(session) == "new"
     assert settle(session)[0].next_in is None
+
+
+def test_a_paused_schedule_is_changed_after_its_time_has_passed_too(
+    session: Session, clock: StillClock
+) -> None:
+    """Whoever pauses, mends the code and resumes must not get a task of the old definition."""
+    declare(session, OLD)
+    session.call(PauseSchedule("s"))
+    clock.advance(minutes=5)
+
+    assert declare(session, NEW, n=2).replaced == ("s",)
+
+    assert payload(session) == "new"
+    session.call(ResumeSchedule("s"))
+    clock.advance(minutes=1)
+    settle(session)
+    assert outcomes(session) == [("paused", 5), ("fired", 1)]
+    assert session.rows("select payload ->> 'of' from wherry.tasks") == [("new",)]
+
+
+def test_a_deploy_that_stops_all_before_it_starts_one_loses_no_time(
+    session: Session, clock: StillClock
+) -> None:
+    """What passed while nobody was there is made up, though the code that comes says otherwise."""
+    declare(session, OLD)
+    leave(session, 1)
+    clock.advance(minutes=3)
+
+    assert declare(session, NEW, n=2).replaced == ("s",)
+
+    assert outcomes(session) == [("missed", 2), ("fired", 1)]
+    assert session.rows("select payload ->> 'of' from wherry.tasks") == [("old",)]
+    assert payload(session) == "new"
+
+
+def test_an_unknown_worker_does_not_pass_over_what_is_due(
+    session: Session, clock: StillClock
+) -> None:
+    declare(session, OLD)
+    leave(session, 1)
+    clock.advance(minutes=3)
+
+    stood = session.call(DeclareSchedules((NEW,), str(UUID(int=7))))
+
+    assert (stood.replaced, stood.is_unknown, payload(session)) == ((), True, "old")
+    assert declare(session, NEW, n=7).replaced == ("s",)
+    assert outcomes(session) == [("missed", 2), ("fired", 1)]
+
+
+def test_code_mends_a_schedule_whose_times_cannot_be_told(
+    session: Session, clock: StillClock
+) -> None:
+    declare(session, OLD)
+    session.rows("update wherry.schedule set tz = 'Nowhere/Atall'")
+    clock.advance(minutes=1)
+    [step] = settle(session)
+    assert len(step.troubles) == 1
+
+    assert declare(session, NEW, n=2).replaced == ("s",)
+
+    clock.advance(minutes=1)
+    settle(session)
+    assert (seen(session).trouble, outcomes(session)) == (None, [("fired", 1)])
 
 
 @pytest.mark.parametrize("commits", [True, False])

@@ -168,7 +168,7 @@ def settle(names: Sequence[str]) -> Answer[Settled]:
 
 
 def _plan(standing: Standing, *, look_at: int) -> _Plan:
-    if standing.is_paused or not standing.is_wanted:
+    if not standing.is_wanted:
         return _Plan(standing, standing.next_at, rests=True)
     try:
         # Written by another machine: this one may know less of time zones.
@@ -178,8 +178,9 @@ def _plan(standing: Standing, *, look_at: int) -> _Plan:
             next_at=standing.next_at,
             now=standing.now,
             missed=standing.missed,
-            resumed_at=standing.resumed_at,
             look_at=look_at,
+            # While it is paused it is looked at only before another definition takes its place.
+            resumed_at=standing.now if standing.is_paused else standing.resumed_at,
         )
     except InvalidTask as error:
         return _Plan(standing, standing.next_at, trouble=str(error))
@@ -188,7 +189,9 @@ def _plan(standing: Standing, *, look_at: int) -> _Plan:
     if standing.overlap is Overlap.SKIP:
         fire, overlapped = without_overlaps(fire, running=bool(standing.running))
         passed = (*passed, *overlapped)
-    return _Plan(standing, decision.next_at, fire, passed, more=decision.more)
+    return _Plan(
+        standing, decision.next_at, fire, passed, rests=standing.is_paused, more=decision.more
+    )
 
 
 def _fired(name: str, at: datetime, task_id: int) -> dict[str, Any]:
@@ -265,18 +268,20 @@ class DeclareSchedules(Command[Stood]):
         added = [name for name, of in stances.items() if of is Stance.ADD]
         if added:
             added = yield from self._add(added)
+        is_news = bool(added) or any(each.rests or not each.noted for each in found.values())
+        noted = 1
         if replaced:
             yield Statement("schedules/lock_schedules", {"names": replaced})
+        if is_news or replaced:
+            # Before anything is replaced: what is due of a schedule that is declared is settled.
+            [[noted, _woken]] = yield Statement("schedules/note_declarations", self._said)
+        if replaced:
             # Others may have been at them until now.
             found = yield from self._found()
             stances = self._stances(found)
             replaced = yield from self._replace(
                 {name: found[name] for name in replaced if stances[name] is Stance.REPLACE}
             )
-        is_news = bool(added) or any(each.rests or not each.noted for each in found.values())
-        noted = 1
-        if is_news:
-            [[noted, _woken]] = yield Statement("schedules/note_declarations", self._said)
         gave_way = [name for name, of in stances.items() if of is Stance.GIVE_WAY]
         return Stood(
             tuple(added),
@@ -320,14 +325,20 @@ class DeclareSchedules(Command[Stood]):
         """Put our definitions in the place of others, once what is due by those is settled."""
         if not found:
             return []
-        yield from settle(list(found))
+        settled = yield from settle(list(found))
+        untold = {name for name, _ in settled.troubles}
         rows = yield Statement("schedules/read_standing", {"names": list(found)})
         standing = {each.name: each for each in map(Standing.of_row, rows)}
         changed: list[dict[str, Any]] = []
         for schedule in self.schedules:
             stands = standing.get(schedule.name)
-            if stands is None or (stands.next_at <= stands.now and stands.is_wanted):
-                # There is more to settle by what stands there: this is sent again in a minute.
+            if stands is None:
+                continue
+            # Whoever has paused it waits for the change, and of a pause nothing is made up: what of
+            # a very long one is beyond this step is not counted.
+            is_settled = stands.next_at > stands.now or stands.is_paused or stands.name in untold
+            if not is_settled:
+                # There is more to settle by what stands there: this is sent again before long.
                 continue
             behind = max(stands.now, stands.last_at or stands.now)
             changed.append(

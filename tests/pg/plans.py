@@ -114,7 +114,9 @@ class Case:
     def statement(self) -> Statement:
         """What is sent."""
         asked = self.ask()
-        return asked if isinstance(asked, Statement) else next(asked.answer())
+        first = asked if isinstance(asked, Statement) else next(asked.answer())
+        assert isinstance(first, Statement)
+        return first
 
 
 @dataclass(frozen=True)

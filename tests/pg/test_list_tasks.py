@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from tests.pg.support import OpenSession, Session, spec
+from wherry.commands.base import Statement
 from wherry.commands.finding import ListTasks
 from wherry.domain.failure import Failure
 from wherry.domain.filter import Filter
@@ -204,6 +205,7 @@ def test_what_a_page_leaves_out_is_not_fetched(session: Session) -> None:
     command = ListTasks(Filter(states=frozenset({State.QUEUED})), 100, None, 30_000)
 
     statement = next(command.answer())
+    assert isinstance(statement, Statement)
     sql = render(statement.name, "wherry", "dollar")
     with psycopg.RawCursor(session.connection) as cursor:
         cursor.execute(sql.text.encode(), [statement.params[name] for name in sql.names])

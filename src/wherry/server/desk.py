@@ -300,8 +300,10 @@ class Desk:
         """Look again at queues whose rate is limited when it lets their next task start."""
         loop = asyncio.get_running_loop()
         for queue, seconds in (await self._starts.after(look_at)).items():
-            if queue not in self._start_timers:
-                self._start_timers[queue] = loop.call_later(seconds, self._may_start, queue)
+            # The rate may be another one by now: who waits for tomorrow may start in a second.
+            if timer := self._start_timers.pop(queue, None):
+                timer.cancel()
+            self._start_timers[queue] = loop.call_later(seconds, self._may_start, queue)
 
     def _may_start(self, queue: str) -> None:
         del self._start_timers[queue]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,6 +91,18 @@ def test_a_run_by_hand_is_told_with_its_task_and_stands_in_the_history(
     assert (tick["outcome"], tick["task_id"], tick["state"]) == ("by_hand", id_, "queued")
     more = cli("cron", "history", nightly, "--before", told["before"], "--json")
     assert more.json == {"ticks": [], "before": None}
+
+
+def test_the_next_page_of_a_history_is_what_the_note_says(cli: Cli, nightly: str) -> None:
+    ids = [cli("cron", "run", nightly, "--json").json["id"] for _ in range(3)]
+
+    pages = [cli("cron", "history", nightly, "--limit", "1")]
+    for _ in ids:
+        *_, option, instant = pages[-1].err.split()
+        pages.append(cli("cron", "history", nightly, "--limit", "1", option, instant))
+
+    told = [re.findall(r"by_hand +(\d+)", page.out) for page in pages]
+    assert told == [*([str(id_)] for id_ in reversed(ids)), []]
 
 
 def test_a_schedule_is_added_once_and_deleted(cli: Cli, nightly: str) -> None:

@@ -90,7 +90,7 @@ def show_ticks(out: Output, ticks: list[Tick], *, limit: int) -> None:
     else:
         out.table(_TICKS, map(_tick_row, ticks))
         if before is not None:
-            out.note(f"there may be more: --before {_utc(before)}")
+            out.note(f"there may be more: --before {before.astimezone(UTC).isoformat()}")
 
 
 def _row(schedule: ScheduleSeen) -> tuple[str, ...]:

@@ -357,3 +357,22 @@ def test_a_worker_that_is_not_known_declares_nothing_yet(session: Session) -> No
 
     assert (stood.added, stood.is_unknown) == (("s",), True)
     assert seen(session).declared_by == 0
+
+
+def test_a_step_stores_no_more_than_so_many_bytes(session: Session, clock: StillClock) -> None:
+    """A night of large payloads was hundreds of megabytes in one statement, and never came."""
+    large = {"x": "y" * 900_000}
+    declare(
+        session,
+        *(schedule(f"all{n}", payload=large, missed="all") for n in range(2)),
+        schedule("last", payload=large, overlap="skip"),
+    )
+    clock.advance(minutes=20)
+
+    steps = settle(session)
+
+    assert max(len(step.fired) for step in steps) == 18
+    for name in ("all0", "all1"):
+        assert outcomes(session, name) == [("fired", 1)] * 20
+        assert len(set(planned_of(session, name))) == 20
+    assert outcomes(session, "last") == [("missed", 19), ("fired", 1)]

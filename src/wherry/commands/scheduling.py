@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -42,6 +42,8 @@ _HOLD: Final = "10s"
 # When a schedule is looked at again whose times could not be told: by a machine that knows its time
 # zone, say, or by a newer version.
 _TROUBLE_SECONDS: Final = 60.0
+# Of payloads in a step, which neither memory nor the hold has to bear by the hundred.
+_MOST_BYTES: Final = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,8 @@ def settle(names: Sequence[str]) -> Answer[Settled]:
     # Shared, so that many of which much was missed hold up the caller's loop no longer than one.
     look_at = max(2 * MOST_MADE_UP, LOOK_AT // max(1, len(rows)))
     standings = [Standing.of_row(row) for row in rows]
-    plans = {standing.name: _plan(standing, look_at=look_at) for standing in standings}
+    made = (_plan(standing, look_at=look_at) for standing in standings)
+    plans = {plan.standing.name: plan for plan in _within_bytes(made)}
     fires = [(name, at) for name, plan in plans.items() for at in plan.fire]
     ids: list[int] = []
     if fires:
@@ -192,6 +195,21 @@ def _plan(standing: Standing, *, look_at: int) -> _Plan:
     return _Plan(
         standing, decision.next_at, fire, passed, rests=standing.is_paused, more=decision.more
     )
+
+
+def _within_bytes(plans: Iterable[_Plan]) -> Iterator[_Plan]:
+    """Put off what would make a step too large; one task of them all it may store at any size."""
+    room = _MOST_BYTES
+    for plan in plans:
+        size = max(1, len(plan.standing.task.payload))
+        n = min(len(plan.fire), max(room // size, int(room == _MOST_BYTES)))
+        room -= n * size
+        if n == len(plan.fire):
+            yield plan
+        elif n:
+            yield replace(plan, fire=plan.fire[:n], next_at=plan.fire[n], more=True)
+        else:
+            yield _Plan(plan.standing, plan.standing.next_at, more=True)
 
 
 def _fired(name: str, at: datetime, task_id: int) -> dict[str, Any]:
@@ -334,10 +352,8 @@ class DeclareSchedules(Command[Stood]):
             stands = standing.get(schedule.name)
             if stands is None:
                 continue
-            # Whoever has paused it waits for the change, and of a pause nothing is made up: what of
-            # a very long one is beyond this step is not counted.
-            is_settled = stands.next_at > stands.now or stands.is_paused or stands.name in untold
-            if not is_settled:
+            # A pause waits for the change: what of a very long one is left is not counted.
+            if stands.next_at <= stands.now and not (stands.is_paused or stands.name in untold):
                 # There is more to settle by what stands there: this is sent again before long.
                 continue
             behind = max(stands.now, stands.last_at or stands.now)

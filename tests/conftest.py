@@ -6,6 +6,7 @@ something else, such as an empty database, redefine a name in their own conftest
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,10 @@ from wherry.testing import Clock
 # How long an example takes is nothing that a shared machine can tell.
 settings.register_profile("wherry", deadline=None)
 settings.load_profile("wherry")
+
+# A shell has what it starts with `&` ignore Ctrl-C, and so would all that the tests start and stop.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["wherry.testing.plugin"]
 

@@ -4,8 +4,9 @@ set -eu
 cd "$(dirname "$0")"
 package=example.org/wherry/wherryv1
 set --
-for name in tasks leases operators task_queue; do
-    set -- "$@" "--go_opt=Mwherry/v1/$name.proto=$package" "--go-grpc_opt=Mwherry/v1/$name.proto=$package"
+for path in ../../proto/wherry/v1/*.proto; do
+    name=wherry/v1/$(basename "$path")
+    set -- "$@" "--go_opt=M$name=$package" "--go-grpc_opt=M$name=$package"
 done
 protoc -I../../proto "$@" \
     --go_out=. --go_opt=module=example.org/wherry \

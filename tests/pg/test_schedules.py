@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from tests.pg.schedules import (
     settle,
     ticks,
 )
-from tests.pg.support import Session
+from tests.pg.support import OpenSession, Session, result_of
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
 from wherry.commands.schedules import (
@@ -29,7 +31,7 @@ from wherry.commands.schedules import (
     ResumeSchedule,
     RunSchedule,
 )
-from wherry.commands.scheduling import AddSchedule
+from wherry.commands.scheduling import AddSchedule, SettleSchedules
 from wherry.commands.tasks import DrawTaskIds, new_token
 from wherry.commands.workers import LeaveWorker
 from wherry.errors import NotFound
@@ -241,3 +243,25 @@ def test_ticks_are_listed_page_by_page_with_the_states_of_their_tasks(
     assert [tick.state for tick in rest] == ["leased", "succeeded"]
     assert sorted(tick.planned_at for tick in first + rest) == planned_of(session)
     assert session.call(ListTicks(name="s", before=rest[-1].planned_at)) == []
+
+
+def test_a_schedule_that_is_deleted_while_it_fires_leaves_nothing(
+    session: Session,
+    open_session: OpenSession,
+    start: Callable[..., Future[Any]],
+    until_blocked: Callable[..., None],
+) -> None:
+    """Else the history of a later one of its name began with the times of this one."""
+    session.call(AddSchedule(schedule()))
+    session.rows("update wherry.schedule set due_at = wherry.now(), next_at = wherry.now()")
+    first, second = open_session(), open_session()
+    first.begin()
+    fired = first.call(SettleSchedules()).fired
+
+    waiting = start(second.call, DeleteSchedule("s"))
+    until_blocked(second, first)
+    first.rows("commit")
+
+    assert len(fired) == 1
+    assert result_of(waiting) is True
+    assert session.value("select count(*) from wherry.tick") == 0

@@ -123,7 +123,13 @@ class DeleteSchedule(Command[bool]):
     name: str
     reason: str | None = None
 
+    @property
+    def atomic(self) -> bool:
+        return True
+
     def answer(self) -> Answer[bool]:
+        # First, so that what a scheduler is noting at this moment is seen, and goes as well.
+        yield Statement("schedules/lock_schedules", {"names": [self.name]})
         [[known, gone]] = yield Statement("schedules/delete_schedule", {"name": self.name})
         require(known, self.name)
         return bool(gone)

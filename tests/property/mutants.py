@@ -136,7 +136,7 @@ FOUND = (
     Mutant(
         "lease_gives_one_more",
         "leases/lease_tasks",
-        ((r"limit :limit_tasks::integer", "limit :limit_tasks::integer + 1"),),
+        ((r":limit_tasks::integer", "(:limit_tasks::integer + 1)"),),
     ),
     Mutant(
         "lease_takes_delayed",

@@ -70,6 +70,16 @@ def beat(session: Session, *types: str) -> None:
     session.call(BeatWorker(instance=WORKER, name="w", host="h", pid=1, queues=None, types=types))
 
 
+def test_without_a_worker_nothing_is_set_aside(session: Session) -> None:
+    """Programs that lease by themselves say of no type that they know it."""
+    batch = session.enqueue("batch")
+    session.call(PauseType("batch"))
+
+    assert session.call(ParkTasks("default")) == 0
+    session.call(ResumeType("batch"))
+    assert [lease.id for lease in session.lease(9)] == [batch]
+
+
 @pytest.mark.parametrize("queue", [None, "default"])
 def test_what_is_paused_is_set_aside_and_comes_back(session: Session, queue: str | None) -> None:
     beat(session, "batch", "mail")
@@ -82,15 +92,6 @@ def test_what_is_paused_is_set_aside_and_comes_back(session: Session, queue: str
 
     assert session.call(ResumeType("batch", queue))
     assert len(session.lease(9)) == 3
-
-
-def test_without_a_worker_only_paused_types_are_set_aside(session: Session) -> None:
-    session.enqueue("batch")
-    session.enqueue("mail")
-    session.call(PauseType("batch"))
-
-    assert session.call(ParkTasks("default")) == 1
-    assert [lease.type for lease in session.lease(9)] == ["mail"]
 
 
 def test_resuming_wakes_who_waits(session: Session, other: Session) -> None:

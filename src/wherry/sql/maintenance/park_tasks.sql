@@ -46,9 +46,13 @@ unknown as materialized (
        and not exists (select from wherry.worker where worker.types is null and worker.expires_at > wherry.now())
        and foremost.type not in (select known.type from known)
            )
-        or foremost.type = any (array(
+        or (
+           -- What only programs lease, of which nobody knows the types, would not be brought back.
+           exists (select from wherry.worker where worker.expires_at > wherry.now())
+       and foremost.type = any (array(
                select paused_type.type from wherry.paused_type where paused_type.queue in ('', :queue::text)
            ))
+           )
        for update of live skip locked
 ),
 parked as (

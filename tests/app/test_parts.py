@@ -120,6 +120,29 @@ async def test_one_that_is_refused_at_the_end_refuses_all(
     assert connections == 1
 
 
+def test_what_a_rollback_has_the_session_forget_is_not_asked_for(
+    app: wherry.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be prepared anew, but the server's log would have an error first."""
+    id_ = app.enqueue("t").id
+    for _ in range(5):
+        # Prepared by psycopg itself, which has all forgotten if it has any.
+        app.get_task(id_)
+    app.enqueue_many(plain())
+    calls = plain()
+    calls[LAST]["payload"] = {"n": {1, 2}}
+    with pytest.raises(InvalidPayload):
+        app.enqueue_many(calls)
+    said: list[Any] = []
+    monkeypatch.setattr(psycopg.errors, "error_from_result", lambda *told, **_: said.append(told))
+
+    for _ in range(2):
+        app.enqueue("t")
+        app.enqueue_many(plain())
+
+    assert said == []
+
+
 @pytest.mark.parametrize("other", [{"key": "k"}, {"payload": {"n": LAST, "long": "x" * 3000}}])
 async def test_one_that_is_not_plain_is_stored_with_the_others(
     store: Store, connect: Connect, other: Call

@@ -136,8 +136,12 @@ class PoolTransport:
         try:
             if not command.atomic:
                 return await arun(connection, command, schema=self.schema)
-            async with connection.transaction():
-                return await arun(connection, command, schema=self.schema)
+            try:
+                async with connection.transaction():
+                    return await arun(connection, command, schema=self.schema)
+            except BaseException:
+                connection.prepared.doubt()
+                raise
         except psycopg.Error as error:
             if is_time_up(error, command, after_seconds=monotonic() - asked_at):
                 raise TimedOut(command.limit_seconds or 0.0) from error

@@ -30,6 +30,7 @@ class Prepared:
         self._encoding = "utf-8" if encoding == "ascii" else encoding
         self._names: dict[bytes, bytes] = {}
         self._tried = 0
+        self._doubted = False
 
     def rows(self, text: bytes, values: Sequence[str | None]) -> Generator[Any, Any, Rows]:
         """Exchange one statement for its rows; the connection's `wait` drives it."""
@@ -49,6 +50,14 @@ class Prepared:
             tuple(self._read(result.get_value(row, column)) for column in columns)
             for row in range(result.ntuples)
         ]
+
+    def doubt(self) -> None:
+        """Look, before the next statement, which of them there are still.
+
+        After a transaction that was rolled back: then psycopg has the session forget all that is
+        prepared, if it has prepared anything itself.
+        """
+        self._doubted = True
 
     def ahead(self, text: bytes, values: Sequence[str | None]) -> Generator[Any, Any, None]:
         """Send one statement without waiting for its answer; `settled` has to follow.
@@ -105,6 +114,12 @@ class Prepared:
 
     def _name(self, text: bytes) -> Generator[Any, Any, bytes]:
         """Prepare a statement, if it is not; return what it is called."""
+        if self._doubted:
+            self._pgconn.send_query(b"select name from pg_catalog.pg_prepared_statements")
+            found = self._checked((yield from generators.execute(self._pgconn)))
+            there = {found.get_value(row, 0) for row in range(found.ntuples)}
+            self._names = {text: name for text, name in self._names.items() if name in there}
+            self._doubted = False
         name = self._names.get(text)
         if name is None:
             # A name of its own for each try: one that was interrupted may have come through. And

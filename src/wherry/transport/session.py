@@ -85,8 +85,12 @@ class SessionTransport:
         try:
             if not command.atomic:
                 return await arun(connection, command, schema=self.schema)
-            async with connection.transaction():
-                return await arun(connection, command, schema=self.schema)
+            try:
+                async with connection.transaction():
+                    return await arun(connection, command, schema=self.schema)
+            except BaseException:
+                connection.prepared.doubt()
+                raise
         except psycopg.Error as error:
             if fault_of(error) is Fault.LOST:
                 await self.close()

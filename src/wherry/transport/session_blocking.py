@@ -84,8 +84,12 @@ class SessionTransport:
         try:
             if not command.atomic:
                 return run(connection, command, schema=self.schema)
-            with connection.transaction():
-                return run(connection, command, schema=self.schema)
+            try:
+                with connection.transaction():
+                    return run(connection, command, schema=self.schema)
+            except BaseException:
+                connection.prepared.doubt()
+                raise
         except psycopg.Error as error:
             if fault_of(error) is Fault.LOST:
                 self.close()

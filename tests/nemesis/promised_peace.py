@@ -33,10 +33,19 @@ _IN_THE_WAY = {
     "lock a table", "lose replies", "delay what is sent", "hold what is sent",
     "kill a door", "pause a door", "dismiss a door", "lose a door's replies",
 }  # fmt: skip
-_REFUSAL = re.compile(r"\] \((?P<who>.*)\) (?:ERROR|PANIC):  (?P<what>.*?)(?: at character \d+)?$")
+_REFUSAL = re.compile(
+    r"\[(?P<pid>\d+)\] \((?P<who>.*)\) (?:ERROR|PANIC):  (?P<what>.*?)(?: at character \d+)?$"
+)
 # The driver asks for it when a coroutine is canceled that waits on a connection of its own.
 _CANCELED = "canceling statement due to user request"
 _ON_ITS_OWN = re.compile(r"bank|hasty-.*|wherry app")
+# An enqueue that was held up, and that its caller has given up and sent again: the copy came first.
+# Who had sent it is gone, as the server finds out when it answers.
+_TWICE = 'duplicate key value violates unique constraint "live_pkey"'
+_GONE = re.compile(
+    r"\[(?P<pid>\d+)\] \(wherry app\) LOG:  "
+    r"(could not (send data to|receive data from) client|unexpected EOF on client connection)"
+)
 # What those provoke who lock in no order, and whose database has little patience.
 _PROVOKED = {
     "deadlock detected": re.compile(r"bank"),
@@ -108,12 +117,15 @@ def the_server_refuses_nothing(evidence: Evidence) -> Iterator[str]:
     """No statement fails, not even one that is sent again: no deadlock, no broken constraint."""
     # The nemesis cancels some as well.
     canceled = evidence.faults["cancel statements"]
+    gone = {found["pid"] for found in _GONE.finditer(evidence.server_log)}
     for line in evidence.server_log.splitlines():
         found = _REFUSAL.search(line)
         if found is None or found["who"] == _OURS:
             continue
         provoked = _PROVOKED.get(found["what"])
         if provoked is not None and provoked.fullmatch(found["who"]):
+            continue
+        if found["what"] == _TWICE and found["pid"] in gone:
             continue
         if found["what"] == _CANCELED:
             if _ON_ITS_OWN.fullmatch(found["who"]):

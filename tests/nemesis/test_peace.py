@@ -1,4 +1,4 @@
-"""A worker may leave outcomes behind only where its way was cut while it was leaving."""
+"""What may break in the torture, and what may not though it looks alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.nemesis.cast import Ended
 from tests.nemesis.evidence import Evidence
 from tests.nemesis.history import Note
-from tests.nemesis.promised_peace import nothing_breaks
+from tests.nemesis.promised_peace import nothing_breaks, the_server_refuses_nothing
 
 WHO = "worker-4.2"
 LEFT_AT = 1000.0
@@ -50,3 +50,21 @@ def test_a_worker_that_could_have_stored_its_outcomes_had_to(
     [told] = nothing_breaks(left)
 
     assert complaint in told
+
+
+TWICE = '[71] (wherry app) ERROR:  duplicate key value violates unique constraint "live_pkey"'
+
+
+@pytest.mark.parametrize(
+    ("answered", "complaints"),
+    [
+        ("[71] (wherry app) LOG:  could not send data to client: Broken pipe", 0),
+        ("[72] (wherry app) LOG:  could not send data to client: Broken pipe", 1),
+        ("", 1),
+    ],
+)
+def test_what_is_sent_twice_is_refused_only_to_who_is_gone(answered: str, complaints: int) -> None:
+    log = f"{TWICE}\n{answered}\n"
+    seen = Evidence({}, [], [], [], {}, [], {}, [], [], [], Counter(), [], log)
+
+    assert list(the_server_refuses_nothing(seen)) == complaints * [TWICE]

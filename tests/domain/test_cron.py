@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from time import thread_time
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -26,14 +27,29 @@ from wherry.domain.cron import (
 )
 from wherry.errors import InvalidOption
 
+T = TypeVar("T")
 MINUTE = timedelta(minutes=1)
-# The slowest takes 0.01 s here. Stepping by the minute through fifty years takes many of these.
-TOO_LONG_SECONDS = 1.0
+# What CRON-09 allows; the slowest takes 0.01 s here.
+TOO_LONG_SECONDS = 0.1
 
 
 def at(text: str) -> datetime:
     """Return an instant in UTC, such as `2026-03-29 01:00`."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def quickest(ask: Callable[[], T]) -> tuple[T, float]:
+    """Return an answer, and the least of this thread's time that it took in five tries.
+
+    What others do on the machine, and what a first try has to load, is no matter of ours.
+    """
+
+    def tried() -> tuple[T, float]:
+        began = thread_time()
+        answer = ask()
+        return answer, thread_time() - began
+
+    return min((tried() for _ in range(5)), key=lambda answered: answered[1])
 
 
 def times(expression: str, tz: str, *, since: str, n: int) -> str:
@@ -138,16 +154,17 @@ def test_what_never_comes_or_is_no_expression_is_refused_at_once(
     expression: str, says: str
 ) -> None:
     """CRON-09: at once, and it is said which field is wrong."""
-    # Of this thread's own time: what others do on the machine is no matter of ours.
-    read_cron("* * * * *").next_after(at("2026-01-01 00:00"))
-    began = thread_time()
 
-    with pytest.raises(InvalidOption) as refused:
-        read_cron(expression).next_after(at("2026-01-01 00:00"))
+    def refuse() -> InvalidOption:
+        with pytest.raises(InvalidOption) as refused:
+            read_cron(expression).next_after(at("2026-01-01 00:00"))
+        return refused.value
 
-    assert thread_time() - began < TOO_LONG_SECONDS
-    assert refused.value.option == "cron"
-    assert says in str(refused.value)
+    refused, seconds = quickest(refuse)
+
+    assert seconds < TOO_LONG_SECONDS
+    assert refused.option == "cron"
+    assert says in str(refused)
 
 
 @pytest.mark.parametrize(
@@ -164,11 +181,10 @@ def test_what_never_comes_or_is_no_expression_is_refused_at_once(
 def test_what_comes_rarely_is_found_quickly(expression: str, wanted: str) -> None:
     """CRON-09."""
     cron = read_cron(expression)
-    began = thread_time()
 
-    found = cron.next_after(at("2026-01-01 00:00"))
+    found, seconds = quickest(lambda: cron.next_after(at("2026-01-01 00:00")))
 
-    assert thread_time() - began < TOO_LONG_SECONDS
+    assert seconds < TOO_LONG_SECONDS
     assert found.strftime("%m-%d %H:%M") == wanted
 
 

@@ -120,8 +120,9 @@ class Sheets:
 def _machine(connection: psycopg.Connection[Any]) -> dict[str, Any]:
     row = connection.execute(
         "select current_setting('server_version'), current_setting('fsync'),"
-        " current_setting('synchronous_commit'), current_setting('shared_buffers')"
+        " current_setting('synchronous_commit'), current_setting('shared_buffers'),"
+        " current_setting('max_wal_size')"
     ).fetchone()
     assert row is not None
-    names = ("postgresql", "fsync", "synchronous_commit", "shared_buffers")
+    names = ("postgresql", "fsync", "synchronous_commit", "shared_buffers", "max_wal_size")
     return {**dict(zip(names, row, strict=True)), "cores": len(os.sched_getaffinity(0))}

@@ -17,16 +17,19 @@ from bench.peers.roster import PEERS, Peer
 from bench.peers.sheets import OURS, PREDICTIONS, Sheets
 from bench.peers.stores import Postgres, Redis
 from wherry import embedded
-from wherry.bench import chart
-from wherry.bench.found import interrupted_by_sigterm
+from wherry.bench import chart, found
 from wherry.bench.options import option
 from wherry.cli.output import is_terminal
 from wherry.config import DSN_VARIABLE
 
 Run = Callable[[Ground, Peer], dict[str, float]]
 OPEN_SECONDS = 0.010
-# For all alike: `idle` counts statements.
-SETTINGS = {"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.track": "top"}
+# For all alike, and Wherry's own benchmarks; beside those, `idle` counts statements.
+SETTINGS = {
+    **found.SETTINGS,
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track": "top",
+}
 
 
 def kinds(*, scale: float, seconds: float) -> Mapping[str, Mapping[str, Run]]:
@@ -158,7 +161,7 @@ def _commands(names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, str
 def _ground(commands: Mapping[str, list[str]], *, yes: bool) -> Generator[Ground]:
     given = os.environ.get(DSN_VARIABLE, "")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(interrupted_by_sigterm())
+        stack.enter_context(found.interrupted_by_sigterm())
         home = embedded.parse(given) if given else embedded.default_home().with_name("peers")
         if home is not None:
             given = stack.enter_context(embedded.acquire(home, settings=SETTINGS)).dsn

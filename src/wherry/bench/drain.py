@@ -34,7 +34,7 @@ CHART = Bars(
     )
 )
 OPTIONS = (
-    option("--tasks", 300_000, "Tasks a run; a tenth of them where handlers burn"),
+    option("--tasks", 300_000, "Tasks a run; a quarter of them where handlers burn"),
     option("--processes", (1, 2, 4), "How many worker processes, one after the other"),
     option("--handlers", ("nothing", "burn"), "What handlers do", among=("nothing", "burn")),
     option("--settings", tuple(SETTINGS), "How workers are set", among=tuple(SETTINGS)),
@@ -99,7 +99,7 @@ def measure(place: Place, given: Given) -> Sheet:
         limit.take(place, sheet, ["lease", "row"], tasks=min(given.tasks, limit.TASKS))
         for handler in given.handlers:
             # What burns a core for 100 us a task needs fewer of them for the same time.
-            tasks = given.tasks if handler == "nothing" else max(1000, given.tasks // 10)
+            tasks = given.tasks if handler == "nothing" else max(1000, given.tasks // 4)
             for settings in given.settings:
                 for processes in given.processes:
                     figures = one_run(

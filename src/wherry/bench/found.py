@@ -1,8 +1,8 @@
 """Finds the database to measure on, and leaves it as it was found.
 
-That is the one that was named, or else an embedded server of the benchmarks' own with default
-settings: fsync and synchronous_commit are on. SIGTERM ends a benchmark as Ctrl-C does; only one
-that is killed leaves its schemas behind, and the next one tells how to drop them.
+That is the one that was named, or else an embedded server of the benchmarks' own: fsync and
+synchronous_commit are on, and checkpoints come by the clock. SIGTERM ends a benchmark as Ctrl-C
+does; only one that is killed leaves its schemas behind, and the next one tells how to drop them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from wherry.config import DSN_VARIABLE
 from wherry.dsn import is_server, read_dsn
 from wherry.errors import ConfigError, Unavailable
 
+# 60,000 tasks a second write 70 MB of WAL, so with the usual gigabyte there would be a
+# checkpoint every ten seconds or less, and some runs would meet more of them than others.
+SETTINGS = {"max_wal_size": "4GB"}
 Consent = Callable[[str], None]
 Say = Callable[[str], None]
 
@@ -38,7 +41,7 @@ def found(dsn: str | None, *, consent: Consent, say: Say) -> Generator[Place]:
     home = embedded.parse(named) if named else embedded.default_home().with_name("bench")
     with contextlib.ExitStack() as stack:
         if home is not None:
-            reached = stack.enter_context(embedded.acquire(home)).dsn
+            reached = stack.enter_context(embedded.acquire(home, settings=SETTINGS)).dsn
         else:
             read_dsn(reached := named)
         try:

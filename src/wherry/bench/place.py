@@ -206,9 +206,10 @@ class Place:
 
     def machine(self) -> dict[str, Any]:
         """What the figures were taken on."""
-        [[version, fsync, sync]] = self.query(
+        [[version, fsync, sync, buffers, wal]] = self.query(
             "select current_setting('server_version'), current_setting('fsync'),"
-            " current_setting('synchronous_commit')"
+            " current_setting('synchronous_commit'), current_setting('shared_buffers'),"
+            " current_setting('max_wal_size')"
         )
         return {
             "wherry": __version__,
@@ -216,6 +217,8 @@ class Place:
             "python": platform.python_version(),
             "fsync": fsync,
             "synchronous_commit": sync,
+            "shared_buffers": buffers,
+            "max_wal_size": wal,
             "cores": _cores(),
             "load": round(os.getloadavg()[0], 2),
         }

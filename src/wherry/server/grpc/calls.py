@@ -28,6 +28,7 @@ from wherry.server.grpc.operators import OperatorVerbs
 from wherry.server.grpc.refusals import refusal_of
 from wherry.server.grpc.schedules import ScheduleVerbs
 from wherry.server.grpc.tasks import TaskVerbs
+from wherry.server.grpc.unknown import refuse_unknown
 from wherry.server.underway import UnderWay
 from wherry.telemetry.incoming import TRACEPARENT, TRACESTATE, tell
 from wherry.wire.v1 import task_queue_pb2
@@ -130,13 +131,18 @@ class Calls:
             raise
 
     async def _read(self, kind: type[Message], requests: _Requests) -> Message:
-        """Return the request. Raises InvalidTask if it is none, or is too long in coming."""
+        """Return the request.
+
+        Raises InvalidTask if it is none, says more than is known here, or is too long in coming.
+        """
         seconds = self._service.settings.request_timeout.total_seconds()
         name = kind.DESCRIPTOR.full_name
         try:
             async with asyncio.timeout(seconds):
                 async for data in requests:
-                    return kind.FromString(data)
+                    request = kind.FromString(data)
+                    refuse_unknown(request, data)
+                    return request
         except TimeoutError:
             raise InvalidTask(f"no {name} came within {seconds:g} s") from None
         except DecodeError:

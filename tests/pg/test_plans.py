@@ -48,6 +48,7 @@ from wherry.commands.maintenance import (
     ReapLeases,
     UnparkTasks,
 )
+from wherry.commands.previewing import PreviewRequeue
 from wherry.commands.queues import ListReadyOf, ListReadyQueues, ListStarts
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.tasks import (
@@ -191,6 +192,11 @@ CASES = [
          7500, pages_before_17=55_000),
     Case("requeue without key", lambda: RequeueTasks(tuple(range(800_101, 800_301)), True),
          3400, pages_before_17=52_000),
+    Case("requeue with other payloads",
+         lambda: RequeueTasks(tuple(range(800_101, 800_301)), merge_payload='{"a": 1}'),
+         2000, pages_before_17=14_000),
+    Case("preview of a requeue", lambda: PreviewRequeue(800_101, '{"a": 1}'),
+         130),
     Case("purge", lambda: PurgeTasks(tuple(range(800_101, 800_301))),
          1300, pages_before_17=50_000),
     Case("known ids", lambda: Statement("tasks/list_known_ids",

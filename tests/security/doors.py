@@ -133,7 +133,7 @@ def _operation(rpc: str, fields: Fields) -> Operation:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name in ("payload", "result"):
+    if name in ("payload", "merge_payload", "result"):
         return json.loads(value)
     if name == "ids":
         return [str(id) for id in value]

@@ -155,6 +155,6 @@ def _scalar(
         return draw.choice((0.0, -0.0, 1.5, -1.0, 1e308, math.inf, -math.inf, math.nan))
     if field.name in ("lease", "leases"):
         return draw.choice((*leases, *texts))
-    if field.name in ("payload", "result") and draw.random() < 0.8:
+    if field.name in ("payload", "merge_payload", "result") and draw.random() < 0.8:
         return any_json(draw).encode(errors="replace").decode()
     return draw.choice(texts)

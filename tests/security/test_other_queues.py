@@ -138,6 +138,31 @@ async def test_tasks_are_put_only_where_one_may_enqueue(
     assert there.body["matched"] == 1
 
 
+async def test_payloads_are_changed_only_where_one_may_enqueue(
+    app: wherry.App, call: Calls, connect: Callable[..., Any]
+) -> None:
+    mine, theirs = await place(app, MINE), await place(app, OTHER)
+    both = bearer(await create(app, "admin", "enqueue", queues=(MINE,)))
+    admin = bearer(await create(app, "admin", queues=("*",)))
+    before = dump(connect())
+
+    def asked(selection: dict[str, Any]) -> dict[str, Any]:
+        return {"selection": selection, "merge_payload": '{"a": 1}'}
+
+    refused = [
+        await call("RequeueTasks", asked({"ids": [mine.ended]}), admin),
+        await call("RequeueTasks", asked({"filter": {"queue": MINE}}), admin),
+        await call("RequeueTasks", asked({"filter": {"queue": OTHER}}), both),
+    ]
+    nothing = await call("RequeueTasks", asked({"ids": [theirs.ended]}), both)
+
+    assert {each.code for each in refused} == {"PERMISSION_DENIED"}
+    assert not nothing.body.get("matched")
+    assert dump(connect()) == before
+    changed = await call("RequeueTasks", asked({"ids": [mine.ended]}), both)
+    assert changed.body["matched"] == 1
+
+
 async def test_what_a_copy_takes_away_takes_the_right_to_purge(
     app: wherry.App, call: Calls, connect: Callable[..., Any]
 ) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
 from wherry.commands.copying import CopyTask
-from wherry.commands.tasks import GetTask
+from wherry.commands.tasks import MERGED_AT_ONCE, GetTask, RequeueTasks
 from wherry.config import DEFAULT_QUEUE
 from wherry.domain.durations import Duration, number_of_seconds, seconds_from
 from wherry.domain.failure import MESSAGE_LIMIT_BYTES, Failure, describe
@@ -32,18 +33,20 @@ from wherry.domain.state import State
 from wherry.domain.task import Task
 from wherry.errors import (
     InvalidOption,
+    InvalidPayload,
     InvalidTask,
     ResultNotStored,
     TaskCanceled,
     TaskDead,
     TaskFailed,
 )
-from wherry.tasks.payload import encode
+from wherry.tasks.payload import encode, encode_text
 from wherry.tasks.registry import Registry
 
 # How many tasks one statement of a bulk call touches.
 STEP = 500
 LONGEST_LEASE_SECONDS = 86_400.0
+PATCH = "merge_payload"
 LEAST_PER_SECOND = 0.001
 MOST_PER_SECOND = 100_000
 
@@ -224,9 +227,49 @@ def asked_spread(delay: Any, per_second: Any) -> tuple[float, float | None]:
     return seconds, rate
 
 
-def asked_to_queue(queue: Any) -> str | None:
-    """Return the queue into which tasks go, None for their own. Raises InvalidOption."""
-    return None if queue is None else check_name(queue, option="to_queue")
+def asked_requeue(
+    *, without_key: Any, delay: Any, per_second: Any, to_queue: Any, merge_payload: str | None
+) -> RequeueTasks:
+    """Return how tasks are put back, but not which; *merge_payload* is encoded already.
+
+    Raises InvalidOption.
+    """
+    seconds, rate = asked_spread(delay, per_second)
+    return RequeueTasks(
+        (),
+        without_key=check_flag(without_key, option="without_key"),
+        delay_seconds=seconds,
+        per_second=rate,
+        to_queue=None if to_queue is None else check_name(to_queue, option="to_queue"),
+        merge_payload=merge_payload,
+    )
+
+
+def requeue_parts(asked: RequeueTasks, ids: list[int]) -> Iterator[RequeueTasks]:
+    """Yield what puts tasks back so, one statement's worth at a time: each after those before."""
+    step = STEP if asked.merge_payload is None else MERGED_AT_ONCE
+    for start in range(0, len(ids), step):
+        before = start / asked.per_second if asked.per_second else 0.0
+        part = tuple(ids[start : start + step])
+        yield replace(asked, ids=part, delay_seconds=asked.delay_seconds + before)
+
+
+def asked_patch(merge_payload: Any) -> str | None:
+    """Return a merge patch as JSON text. Raises InvalidPayload for what no payload can hold."""
+    return None if merge_payload is None else _encoded(encode, merge_payload)
+
+
+def asked_patch_text(merge_payload: str | None) -> str | None:
+    """Return a merge patch that somebody else wrote as JSON, as `asked_patch` does."""
+    return None if merge_payload is None else _encoded(encode_text, merge_payload)
+
+
+def _encoded(by: Callable[..., str], patch: Any) -> str:
+    try:
+        return by(patch, what=PATCH)
+    except InvalidPayload as error:
+        # Beside other payloads it has to be said which one it is.
+        raise InvalidPayload(error.path.replace("$", PATCH, 1), error.reason) from None
 
 
 def _listed(values: Any, *, option: str, of: str) -> list[Any]:

@@ -17,14 +17,15 @@ from wherry.app.asked import (
     asked_failure,
     asked_ids,
     asked_lease_seconds,
+    asked_patch,
     asked_queues,
     asked_reason,
-    asked_spread,
+    asked_requeue,
     asked_task,
     asked_task_name,
     asked_tasks,
-    asked_to_queue,
     asked_types,
+    requeue_parts,
     result_of,
 )
 from wherry.app.asked_filter import asked_count, asked_page
@@ -39,12 +40,7 @@ from wherry.commands.leases import (
 )
 from wherry.commands.queues import ListQueues, ListReadyQueues
 from wherry.commands.remote import PollTasks
-from wherry.commands.tasks import (
-    CancelTasks,
-    GetTask,
-    PurgeTasks,
-    RequeueTasks,
-)
+from wherry.commands.tasks import CancelTasks, GetTask, PurgeTasks
 from wherry.config import (
     DEFAULT_LEASE_FOR,
     DEFAULT_QUEUE,
@@ -54,13 +50,7 @@ from wherry.config import (
 from wherry.domain.durations import Duration, seconds_from
 from wherry.domain.filter import Counted, FilterOptions
 from wherry.domain.lease import Lease, Reported
-from wherry.domain.options import (
-    EnqueueOptions,
-    check_flag,
-    check_id,
-    check_integer,
-    check_name,
-)
+from wherry.domain.options import EnqueueOptions, check_flag, check_id, check_integer, check_name
 from wherry.domain.outcome import Completed, GivenBack
 from wherry.domain.task import (
     Canceled,
@@ -230,21 +220,24 @@ class Calls(Operators):
         delay: Duration = 0.0,
         per_second: float | None = None,
         to_queue: str | None = None,
+        merge_payload: Mapping[str, Any] | None = None,
     ) -> list[Requeued]:
         """Put finished tasks back by id; one answer for each, in order.
 
         The first waits for *delay*; with *per_second* no more than that become ready in a second.
         With *to_queue* they go into that queue, with their history and without their keys.
+        *merge_payload* changes each payload as a JSON merge patch does (None removes a member).
         """
-        wanted, (wait, rate) = asked_ids(ids), asked_spread(delay, per_second)
-        check_flag(without_key, option="without_key")
-        queue = asked_to_queue(to_queue)
+        asked = asked_requeue(
+            without_key=without_key,
+            delay=delay,
+            per_second=per_second,
+            to_queue=to_queue,
+            merge_payload=asked_patch(merge_payload),
+        )
         answers: list[Requeued] = []
-        for start in range(0, len(wanted), STEP):
-            part = tuple(wanted[start : start + STEP])
-            later = wait + (start / rate if rate else 0.0)
-            command = RequeueTasks(part, without_key, later, rate, queue)
-            answers += self.carry(command, call="requeue")
+        for part in requeue_parts(asked, asked_ids(ids)):
+            answers += self.carry(part, call="requeue")
         return answers
 
     def purge(self, id: int) -> Purged:

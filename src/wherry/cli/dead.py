@@ -24,6 +24,7 @@ from wherry.cli.selecting import (
     page_place,
     selection,
     with_filters,
+    with_merge_payload,
     with_page,
     with_per_second,
     with_search_timeout,
@@ -95,6 +96,7 @@ def show(asked: Asked, /, id: int) -> None:
 @click.option("--without-key", is_flag=True, help="Go on without their idempotency keys.")
 @with_per_second
 @with_to_queue
+@with_merge_payload
 @click.pass_obj
 def requeue(
     asked: Asked,
@@ -102,11 +104,12 @@ def requeue(
     without_key: bool,
     per_second: float | None,
     to_queue: str | None,
+    merge_payload: str | None,
     **given: Any,
 ) -> None:
     """Put dead and failed tasks back: attempts start again, the history stays."""
     selected = selection(given, default=_STATES)
-    verb = requeuing(without_key, per_second, to_queue)
+    verb = requeuing(without_key, per_second, to_queue, merge_payload)
     change(asked, verb if selected.ids is None else _only_dead(verb), selected)
 
 

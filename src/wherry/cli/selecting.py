@@ -114,6 +114,17 @@ def with_to_queue(command: F) -> F:
     return add(command)
 
 
+def with_merge_payload(command: F) -> F:
+    """Add what of payloads is changed as they are put back."""
+    add = click.option(
+        "--merge-payload",
+        metavar="JSON",
+        help="Set these members of each payload, or remove one by null; - reads stdin, @FILE a"
+        " file.",
+    )
+    return add(command)
+
+
 def with_per_second(command: F) -> F:
     """Add how fast what is put back becomes ready."""
     add = click.option(

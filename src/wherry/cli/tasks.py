@@ -21,6 +21,7 @@ from wherry.cli.selecting import (
     page_place,
     selection,
     with_filters,
+    with_merge_payload,
     with_page,
     with_per_second,
     with_search_timeout,
@@ -29,6 +30,7 @@ from wherry.cli.selecting import (
 )
 from wherry.cli.shown import show_task, show_tasks
 from wherry.cli.shown_why import show_why
+from wherry.config import PAYLOAD_LIMIT_BYTES
 from wherry.domain.state import FINAL, State
 from wherry.errors import NotFound
 
@@ -225,6 +227,7 @@ def _replanning(name: str, carry: Callable[[App, Sequence[int]], Sequence[Replan
 @click.option("--without-key", is_flag=True, help="Go on without their idempotency keys.")
 @with_per_second
 @with_to_queue
+@with_merge_payload
 @click.pass_obj
 def requeue(
     asked: Asked,
@@ -232,16 +235,29 @@ def requeue(
     without_key: bool,
     per_second: float | None,
     to_queue: str | None,
+    merge_payload: str | None,
     **given: Any,
 ) -> None:
     """Put finished tasks back: attempts start again, the history stays."""
-    change(asked, requeuing(without_key, per_second, to_queue), selection(given, default=_REQUEUED))
+    verb = requeuing(without_key, per_second, to_queue, merge_payload)
+    change(asked, verb, selection(given, default=_REQUEUED))
 
 
 def requeuing(
-    without_key: bool, per_second: float | None = None, to_queue: str | None = None
+    without_key: bool,
+    per_second: float | None = None,
+    to_queue: str | None = None,
+    merge_payload: str | None = None,
 ) -> bulk.Verb:
-    """Return the verb that puts tasks back, so that not too many become ready in a second."""
+    """Return the verb that puts tasks back, so that not too many become ready in a second.
+
+    *merge_payload* is what the command line was given. Raises InvalidPayload.
+    """
+    from wherry.app.asked import asked_patch
+
+    patch = None if merge_payload is None else read_payload(merge_payload, hint="--merge-payload")
+    # Before anybody is asked for consent.
+    asked_patch(patch)
     return bulk.Verb(
         name="requeue",
         done={"queued": "requeued"},
@@ -249,9 +265,13 @@ def requeuing(
             "key_taken": "their keys meanwhile name other tasks (--without-key goes on without)",
             "not_final": "not finished, or in somebody else's hands",
             "unknown": "not there (any more)",
+            "no_object": "their payloads are no JSON objects, so nothing can be merged into them",
+            "too_large": f"their payloads would be over {PAYLOAD_LIMIT_BYTES:,} bytes with that",
         },
-        needs_somebody=frozenset({"key_taken"}),
-        carry=_Requeuing(without_key, per_second, to_queue),
+        needs_somebody=frozenset({"key_taken", "no_object", "too_large"}),
+        carry=_Requeuing(
+            per_second, without_key=without_key, to_queue=to_queue, merge_payload=patch
+        ),
     )
 
 
@@ -263,23 +283,21 @@ def _cancel(app: App, ids: Sequence[int], *, reason: str | None) -> list[bulk.An
 class _Requeuing:
     """Puts tasks back, page by page: each page waits until those before it have become ready."""
 
-    def __init__(self, without_key: bool, per_second: float | None, to_queue: str | None) -> None:
-        self._without_key, self._per_second = without_key, per_second
-        self._to_queue = to_queue
+    def __init__(self, per_second: float | None, **asked: Any) -> None:
+        self._per_second = per_second
+        self._asked = asked
         self._done = 0
         self._began_at = monotonic()
 
     def __call__(self, app: App, ids: Sequence[int]) -> list[bulk.Answer]:
         """Put back one page."""
-        spread: dict[str, float] = {}
+        spread: dict[str, Any] = {}
         if self._per_second is not None:
             ready_at = self._began_at + self._done / self._per_second
             spread = {
                 "delay": max(0.0, ready_at - monotonic()),
                 "per_second": self._per_second,
             }
-        answers = app.requeue_many(
-            ids, without_key=self._without_key, to_queue=self._to_queue, **spread
-        )
+        answers = app.requeue_many(ids, **self._asked, **spread)
         self._done += len(ids)
         return [bulk.Answer(each.id, each.answer, each.taken_by) for each in answers]

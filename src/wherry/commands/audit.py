@@ -31,6 +31,7 @@ from wherry.commands.scheduling import AddSchedule
 from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
 from wherry.commands.tokens import CreateToken, RevokeToken
 from wherry.commands.workers import DirectWorkers
+from wherry.domain.patch import members_of
 from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
 
 R = TypeVar("R")
@@ -124,6 +125,7 @@ CHANGES: Final[dict[type[Command[Any]], _Change]] = {
             | ({"without_key": True} if command.without_key else {})
             | ({"per_second": command.per_second} if command.per_second else {})
             | ({"to_queue": command.to_queue} if command.to_queue else {})
+            | ({"payload": members_of(command.merge_payload)} if command.merge_payload else {})
         ),
         lambda answers: sum(each.answer is RequeueAnswer.QUEUED for each in answers),
     ),

@@ -213,12 +213,18 @@ class Canceled(StrEnum):
 
 
 class RequeueAnswer(StrEnum):
-    """What a requeue did; a task in somebody else's hands just now counts as not final."""
+    """What a requeue did; a task in somebody else's hands just now counts as not final.
+
+    Where payloads were to be changed, two more were left alone as they were: NO_OBJECT, since
+    nothing can be merged into such a payload, and TOO_LARGE, since it would be over the limit.
+    """
 
     QUEUED = "queued"
     KEY_TAKEN = "key_taken"
     NOT_FINAL = "not_final"
     UNKNOWN = "unknown"
+    NO_OBJECT = "no_object"
+    TOO_LARGE = "too_large"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ grant execute
    on function wherry.now(), wherry.enqueue, wherry.check_task, wherry.settle_resent,
       wherry.put_apart, wherry.catch_up_ids, wherry.make_days, wherry.drop_past_days,
       wherry.prune_audit, wherry.recount, wherry.payload_bytes, wherry.credit,
-      wherry.running_in, wherry.is_full, wherry.room_in, wherry.note_starts
+      wherry.running_in, wherry.is_full, wherry.room_in, wherry.note_starts,
+      wherry.merge_payload, wherry.merge_patch
    to {role};
 """
 
@@ -75,7 +76,10 @@ grant select (id, name, rights, queues, created_at, created_by, expires_at, revo
               last_used_at)
    on wherry.token
    to {role};
-grant execute on function wherry.now(), wherry.credit, wherry.running_in, wherry.is_full to {role};
+grant execute
+   on function wherry.now(), wherry.credit, wherry.running_in, wherry.is_full,
+      wherry.merge_payload, wherry.merge_patch
+   to {role};
 """
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from wherry.server.caller import Caller, Right
 from wherry.server.dashboard.hiding import Rules, shown_json
+from wherry.server.dashboard.json_text import Text
 from wherry.server.dashboard.ranges import DEFAULT_RANGE, Range, range_of
 
 if TYPE_CHECKING:
@@ -128,8 +129,9 @@ class Field:
 class Question:
     """What is asked before an action happens.
 
-    `facts` are shown as pairs; `kept` are the names and values that the form sends along; `back` is
-    where who thinks better of it goes, by a button that says `leave`.
+    `facts` are shown as pairs, `looks` as JSON under a title each; `kept` are the names and values
+    that the form sends along; `back` is where who thinks better of it goes, by a button that says
+    `leave`.
     """
 
     title: str
@@ -139,6 +141,7 @@ class Question:
     leave: str = "Cancel"
     danger: bool = False
     facts: tuple[tuple[str, str], ...] = ()
+    looks: tuple[tuple[str, Text], ...] = ()
     fields: tuple[Field, ...] = ()
     kept: tuple[tuple[str, str], ...] = ()
 
@@ -163,7 +166,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that can be done: GET asks, POST does it.
+    """Something that can be done: GET asks, POST does it, or asks once more.
 
     Whoever has `right` on no queue at all is refused before anything is looked at; on which queue
     they need it is the service's business.
@@ -171,7 +174,7 @@ class Action:
 
     path: str
     ask: Callable[[Visit], Awaitable[Question]]
-    act: Callable[[Visit], Awaitable[Went]]
+    act: Callable[[Visit], Awaitable[Went | Question]]
     nav: str | None = None
     right: Right = Right.ADMIN
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from wherry.commands.previewing import Preview
 from wherry.domain.durations import length_of
 from wherry.domain.state import FINAL, State
 from wherry.errors import InvalidOption
@@ -16,6 +17,8 @@ from wherry.server.service.values import Changed
 
 _LIVE: Final = frozenset(State) - FINAL
 _QUEUED: Final = frozenset({State.QUEUED})
+# It goes along in the address of the page that shows how far a change is.
+_LONGEST_PATCH: Final = 2_000
 _RATES: Final = (
     ("", "All at once"),
     ("0.2", "12 a minute"),
@@ -44,6 +47,8 @@ class Bulk:
     call: Callable[..., Awaitable[Changed]]
     danger: bool = False
     fields: tuple[Field, ...] = ()
+    # What it would make of one task, if there is something to be seen before it is done.
+    preview: Callable[[Visit, int], Awaitable[Preview]] | None = None
     # Whether the tasks are gone then, so that nobody can be led back to one.
     deletes: bool = False
 
@@ -75,7 +80,23 @@ async def _requeue(visit: Visit, done: int, **which: Any) -> Changed:
         delay=delay,
         per_second=per_second,
         to_queue=visit.form.get("to_queue") or None,
+        merge_payload_text=patch_of(visit) or None,
         **which,
+    )
+
+
+def patch_of(visit: Visit) -> str:
+    """Return the merge patch of a form, empty if there is none. Raises InvalidOption."""
+    patch = visit.form.get("merge_payload", "").replace("\r\n", "\n").strip()
+    if len(patch) > _LONGEST_PATCH:
+        told = f"is too long for this page (more than {_LONGEST_PATCH:,} characters)"
+        raise InvalidOption("merge_payload", "…", f"{told}: use wherry tasks requeue")
+    return patch
+
+
+async def _preview(visit: Visit, id: int) -> Preview:
+    return await visit.service.preview_requeue(
+        visit.caller, id=id, merge_payload_text=patch_of(visit)
     )
 
 
@@ -178,7 +199,15 @@ BULKS: Final = (
                 "Into queue",
                 hint="Each into its own if this is empty; into another one they go without keys.",
             ),
+            Field(
+                "merge_payload",
+                "Change payloads",
+                hint='Members to set in each, such as {"region": "eu"}; null removes one. You see'
+                " what becomes of a payload before anything happens.",
+                lines=2,
+            ),
         ),
+        preview=_preview,
     ),
     Bulk(
         path="tasks-purge",

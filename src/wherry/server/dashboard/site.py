@@ -220,11 +220,10 @@ class _Asking:
     async def _action(self, action: Action, visit: Visit, method: str) -> Reply:
         if action.right not in visit.caller.rights:
             raise PermissionDenied(f"the right {action.right} is needed for this")
-        if method != "POST":
-            question: Question = await action.ask(visit)
-            shown = Shown("question.html", question.title, {"question": question})
+        went = await (action.act(visit) if method == "POST" else action.ask(visit))
+        if isinstance(went, Question):
+            shown = Shown("question.html", went.title, {"question": went})
             return await self._page(Page(action.path, _never, action.nav), shown)
-        went = await action.act(visit)
         await self._site.changed()
         said = urlsafe_b64encode(f"{int(went.is_good)}{went.said[:600]}".encode()).decode()
         cookie = session.set_cookie(

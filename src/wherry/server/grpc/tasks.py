@@ -156,6 +156,9 @@ class TaskVerbs(Verbs):
             delay=read_duration(request.delay, option="delay"),
             per_second=request.per_second if request.HasField("per_second") else None,
             to_queue=request.to_queue if request.HasField("to_queue") else None,
+            merge_payload_text=(
+                request.merge_payload if request.HasField("merge_payload") else None
+            ),
         )
         tasks = [
             pb.Requeued(

@@ -108,6 +108,16 @@ class RequeueTasksRequest(Request):
         Queue | None,
         Meta(description="Into this queue, with their history and without their keys."),
     ] = None
+    merge_payload: (
+        Annotated[
+            JsonObject,
+            Meta(
+                description="Merged into each payload as RFC 7396 has it: its members are set, one"
+                " that is null is removed, and all others stay what they are, digit by digit."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class Requeued(Answer):

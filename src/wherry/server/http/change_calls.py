@@ -86,6 +86,7 @@ async def requeue_tasks(call: Call, body: bodies.RequeueTasksRequest) -> Reply:
         delay=read_seconds(body.delay, option="delay") or 0.0,
         per_second=body.per_second,
         to_queue=body.to_queue,
+        merge_payload_text=None if body.merge_payload is UNSET else text_of(body.merge_payload),
     )
     tasks = [
         bodies.Requeued(

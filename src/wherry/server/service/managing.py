@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from wherry.app.asked import asked_ids, asked_reason, asked_spread, asked_to_queue
+from wherry.app.asked import asked_ids, asked_patch_text, asked_reason, asked_requeue
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
+from wherry.commands.previewing import Preview, PreviewRequeue
 from wherry.commands.queues import PauseQueue, PauseType, ResumeQueue, ResumeType, SetQueueLimits
 from wherry.commands.tasks import CancelTasks, PurgeTasks, QueuesOf, RequeueTasks
 from wherry.commands.workers import DirectWorkers
 from wherry.domain.durations import Duration
 from wherry.domain.filter import NARROWING
 from wherry.domain.limits import QueueLimits
-from wherry.domain.options import check_flag, check_id, check_integer, check_name
+from wherry.domain.options import check_id, check_integer, check_name
 from wherry.domain.state import FINAL, State
 from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer, Requeued
 from wherry.domain.worker import Directive
@@ -39,6 +40,8 @@ class Verb:
     states: tuple[str, ...]
     command: Callable[[tuple[int, ...]], Command[list[Any]]]
     unknown: Canceled | RequeueAnswer | Purged | Replanned
+    # What one has to have the right to in the tasks' queues, beside `admin`.
+    also: Right | None = None
 
 
 class Managing(Base):
@@ -54,7 +57,15 @@ class Managing(Base):
         self, caller: Caller, *, id: int, without_key: bool = False, reason: str | None = None
     ) -> Requeued:
         """Put one finished task back. Raises KeyTaken if its key names another one meanwhile."""
-        verb = _requeuing(check_flag(without_key, option="without_key"))
+        verb = _requeuing(
+            asked_requeue(
+                without_key=without_key,
+                delay=0.0,
+                per_second=None,
+                to_queue=None,
+                merge_payload=None,
+            )
+        )
         change = await self._change_one(caller, verb, id, reason=reason)
         if change.answer is RequeueAnswer.KEY_TAKEN:
             raise KeyTaken(id, key=change.key or "", taken_by=change.taken_by or 0)
@@ -98,18 +109,26 @@ class Managing(Base):
         delay: Duration = 0.0,
         per_second: float | None = None,
         to_queue: str | None = None,
+        merge_payload_text: str | None = None,
     ) -> Changed:
         """Put back the finished tasks that are named, or one page of those that match.
 
         The first waits for *delay*; with *per_second* no more than that become ready in a second.
         With *to_queue*, into which the caller has to have the right `enqueue`, they go there.
+        *merge_payload_text*, a JSON merge patch, changes each payload: who says what a queue's
+        tasks hold has to have the right `enqueue` there.
         """
-        spread = asked_spread(delay, per_second)
-        queue = asked_to_queue(to_queue)
-        if queue is not None:
-            require_right(caller, Right.ADMIN)
-            caller.require(Right.ENQUEUE, queue)
-        verb = _requeuing(check_flag(without_key, option="without_key"), *spread, queue)
+        require_right(caller, Right.ADMIN)
+        asked = asked_requeue(
+            without_key=without_key,
+            delay=delay,
+            per_second=per_second,
+            to_queue=to_queue,
+            merge_payload=asked_patch_text(merge_payload_text),
+        )
+        if asked.to_queue is not None:
+            caller.require(Right.ENQUEUE, asked.to_queue)
+        verb = _requeuing(asked)
         return await self._change(
             caller,
             verb,
@@ -120,6 +139,17 @@ class Managing(Base):
             limit=limit,
             after=after,
         )
+
+    async def preview_requeue(self, caller: Caller, *, id: int, merge_payload_text: str) -> Preview:
+        """Show what *merge_payload_text* would make of the payload of a task that has ended."""
+        require_right(caller, Right.ADMIN)
+        patch = asked_patch_text(merge_payload_text)
+        assert patch is not None
+        found = await self.app.acarry(PreviewRequeue(check_id(id), patch), call="change")
+        if found is None or not caller.may(Right.READ, found.queue):
+            raise NotFound(id)
+        caller.require(Right.ADMIN, found.queue)
+        return found
 
     async def purge_tasks(
         self,
@@ -247,6 +277,8 @@ class Managing(Base):
             raise InvalidOption("filter", given, text)
         require_filter(caller, Right.ADMIN, given.get("queue"))
         asked = given.pop("state", None)
+        if verb.also is not None:
+            require_filter(caller, verb.also, given.get("queue"))
         states = verb.states if not asked else [asked] if isinstance(asked, str) else list(asked)
         wrong = next((state for state in states if state not in verb.states), None)
         if wrong is not None:
@@ -267,6 +299,9 @@ class Managing(Base):
         queues = await self._queues_of(ids)
         # Of the tasks of other people's queues nothing is told, not even that they are there.
         mine = [id for id in ids if id in queues and caller.may(Right.ADMIN, queues[id])]
+        if verb.also is not None:
+            for queue in {queues[id]: None for id in mine}:
+                caller.require(verb.also, queue)
         if dry_run:
             return Changed(len(mine), [])
         changed = await self._apply(caller, verb, mine, reason=reason) if mine else []
@@ -303,16 +338,14 @@ def _canceling(reason: str | None) -> Verb:
     return Verb(_LIVE, lambda ids: CancelTasks(ids, reason), Canceled.UNKNOWN)
 
 
-def _requeuing(
-    without_key: bool,
-    delay: float = 0.0,
-    per_second: float | None = None,
-    to_queue: str | None = None,
-) -> Verb:
-    def command(ids: tuple[int, ...]) -> RequeueTasks:
-        return RequeueTasks(ids, without_key, delay, per_second, to_queue)
-
-    return Verb(_ENDED, command, RequeueAnswer.UNKNOWN)
+def _requeuing(asked: RequeueTasks) -> Verb:
+    changed_here = asked.merge_payload is not None and asked.to_queue is None
+    return Verb(
+        _ENDED,
+        lambda ids: replace(asked, ids=ids),
+        RequeueAnswer.UNKNOWN,
+        Right.ENQUEUE if changed_here else None,
+    )
 
 
 def _change_of(id: int, answer: Any) -> Change:

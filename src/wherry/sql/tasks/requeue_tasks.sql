@@ -1,13 +1,16 @@
 -- Put finished tasks back into their queue, or into another one: attempts start again, token and history are kept.
 -- A task whose key meanwhile names another one that has not ended is left alone. Without its key a task
--- also gives up one that is still its own: nothing would free it later.
+-- also gives up one that is still its own: nothing would free it later. A patch is merged into each payload here, where
+-- its task is locked, so that what it is merged into is what was stored; a task of which that makes no payload is left
+-- alone, for itself.
 -- takes:   ids bigint[], without_key boolean, delay_seconds double precision (how long the first waits), step_seconds
 --          double precision (how much longer each of the next does, the oldest first), to_queue text (null: each into
---          its own; else without_key has to be said, since a key is of one queue)
--- returns: id, answer (queued, key_taken), taken_by, key, woken
+--          its own; else without_key has to be said, since a key is of one queue), merge_payload json (null: payloads
+--          stay what they are), limit_bytes integer (how long one may be that was merged)
+-- returns: id, answer (queued, key_taken, no_object, too_large), taken_by, key, woken
 -- locks:   the finished rows, skip locked; the keys in their order
 -- index:   finished_pkey, key_pkey, live_pkey, payload_pkey, attempt_pkey
-with picked as materialized (
+with locked as materialized (
     select finished.id, finished.queue, finished.key, finished.type, finished.keep_until, finished.payload,
            coalesce(:to_queue::text, finished.queue) as to_queue, finished.payload is null as is_apart
       from wherry.finished
@@ -15,14 +18,43 @@ with picked as materialized (
      order by finished.queue, finished.key, finished.id
        for update skip locked
 ),
+merged as materialized (
+    select locked.id,
+           wherry.merge_payload(
+               coalesce(
+                   locked.payload,
+                   (
+                       select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
+                         from wherry.payload p
+                        where p.task_id = locked.id
+                          and p.queue = locked.queue
+                   )::json
+               ),
+               :merge_payload::json
+           ) as payload
+      from locked
+     where :merge_payload::json is not null
+),
+picked as materialized (
+    select locked.id, locked.queue, locked.key, locked.type, locked.keep_until, locked.payload, locked.to_queue,
+           locked.is_apart, merged.payload as merged,
+           length(merged.payload::text) > 2000 and (select s.payloads_apart from wherry.settings s) as goes_apart,
+           (octet_length(merged.payload::text) - 1) / 4000 as last_nth
+      from locked
+      left join merged
+        on merged.id = locked.id
+     where :merge_payload::json is null
+        or octet_length(merged.payload::text) <= :limit_bytes::integer
+),
 -- Of two tasks of this call with the same key only the newest may have it.
 heirs as materialized (
     select distinct on (picked.queue, picked.key)
            picked.id, picked.queue, picked.key,
-           -- A payload is read only for a key that somebody else has had meanwhile.
-           case when key.task_id = picked.id then key.payload_hash
+           -- A payload is read only if it is another one now, or for a key that somebody else has had meanwhile.
+           case when key.task_id = picked.id and picked.merged is null then key.payload_hash
                 else sha256(convert_to(
                     picked.type || ' ' || coalesce(
+                        picked.merged,
                         picked.payload,
                         (
                             select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
@@ -102,7 +134,11 @@ gone as (
     returning finished.id, finished.token, finished.created_at, finished.timeout_seconds,
               finished.ttl_seconds, finished.key_ttl_seconds, finished.max_attempts, finished.priority,
               finished.queue, finished.type, finished.key, finished.tags, finished.headers,
-              finished.retry, finished.payload, finished.last_error, finished.state, picked.to_queue, picked.is_apart
+              finished.retry, finished.last_error, finished.state, picked.to_queue, picked.is_apart, picked.merged,
+              picked.goes_apart, picked.last_nth,
+              case when picked.merged is null then finished.payload
+                   when not picked.goes_apart then picked.merged
+                    end as payload
 ),
 -- What belongs to a task has its queue, too.
 pieces as (
@@ -113,8 +149,35 @@ pieces as (
        and payload.task_id = gone.id
        and payload.queue = gone.queue
        and gone.is_apart
+       and gone.merged is null
        and gone.queue <> gone.to_queue
        and :to_queue::text is not null
+),
+-- Of pieces that stay in their place none is deleted, and of those that are deleted none is written.
+cut as (
+    delete from wherry.payload
+     using gone
+     where payload.task_id = any (:ids::bigint[])
+       and payload.task_id = gone.id
+       and payload.queue = gone.queue
+       and gone.is_apart
+       and gone.merged is not null
+       and not (gone.goes_apart and gone.queue = gone.to_queue and payload.nth <= gone.last_nth)
+       and :merge_payload::json is not null
+),
+written as (
+    insert into wherry.payload as p (task_id, queue, nth, piece)
+    select gone.id, gone.to_queue, n.nth, substring(gone.merged_bytes from n.nth * 4000 + 1 for 4000)
+      from (
+           select g.id, g.to_queue, g.last_nth, convert_to(g.merged::text, 'UTF8') as merged_bytes
+             from gone g
+            where g.goes_apart
+           offset 0
+      ) as gone
+     cross join generate_series(0, gone.last_nth) as n (nth)
+     where :merge_payload::json is not null
+        on conflict (task_id, queue, nth) do update
+       set piece = excluded.piece
 ),
 history as (
     update wherry.attempt
@@ -191,14 +254,22 @@ arrived as (
      where placed.state = 'ready'
 ),
 -- part: woken
-select picked.id,
-       case when placed.id is not null then 'queued' else 'key_taken' end as answer,
-       case when placed.id is null then named.task_id end as taken_by,
-       picked.key,
+select locked.id,
+       case when placed.id is not null then 'queued'
+            when picked.id is not null then 'key_taken'
+            when merged.payload is null then 'no_object'
+            else 'too_large'
+             end as answer,
+       case when picked.id is not null and placed.id is null then named.task_id end as taken_by,
+       locked.key,
        (select count(*) from woken) as woken
-  from picked
+  from locked
+  left join merged
+    on merged.id = locked.id
+  left join picked
+    on picked.id = locked.id
   left join placed
-    on placed.id = picked.id
+    on placed.id = locked.id
   left join named
-    on named.queue = picked.queue
-   and named.key = picked.key
+    on named.queue = locked.queue
+   and named.key = locked.key

@@ -203,6 +203,7 @@ def _of_tasks(
                 reason=reason or "",
                 per_second=command.per_second,
                 to_queue=command.to_queue,
+                merge_payload=command.merge_payload,
             )
             if command.delay_seconds:
                 back.delay.CopyFrom(write_duration(command.delay_seconds))

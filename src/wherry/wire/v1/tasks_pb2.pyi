@@ -110,6 +110,10 @@ class _RequeueAnswerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Requeue
     """It has not ended."""
     REQUEUE_ANSWER_UNKNOWN: _RequeueAnswer.ValueType  # 4
     """No task has this id."""
+    REQUEUE_ANSWER_NO_OBJECT: _RequeueAnswer.ValueType  # 5
+    """With merge_payload: its payload is no JSON object. It was left alone."""
+    REQUEUE_ANSWER_TOO_LARGE: _RequeueAnswer.ValueType  # 6
+    """With merge_payload: its payload would be over the limit. It was left alone."""
 
 class RequeueAnswer(_RequeueAnswer, metaclass=_RequeueAnswerEnumTypeWrapper):
     """What a requeue did."""
@@ -124,6 +128,10 @@ REQUEUE_ANSWER_NOT_FINAL: RequeueAnswer.ValueType  # 3
 """It has not ended."""
 REQUEUE_ANSWER_UNKNOWN: RequeueAnswer.ValueType  # 4
 """No task has this id."""
+REQUEUE_ANSWER_NO_OBJECT: RequeueAnswer.ValueType  # 5
+"""With merge_payload: its payload is no JSON object. It was left alone."""
+REQUEUE_ANSWER_TOO_LARGE: RequeueAnswer.ValueType  # 6
+"""With merge_payload: its payload would be over the limit. It was left alone."""
 Global___RequeueAnswer: _TypeAlias = RequeueAnswer  # noqa: Y015
 
 class _PurgeAnswer:
@@ -1728,6 +1736,7 @@ class RequeueTasksRequest(_message.Message):
     DELAY_FIELD_NUMBER: _builtins.int
     PER_SECOND_FIELD_NUMBER: _builtins.int
     TO_QUEUE_FIELD_NUMBER: _builtins.int
+    MERGE_PAYLOAD_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     """Only count what would be done."""
     reason: _builtins.str
@@ -1738,6 +1747,10 @@ class RequeueTasksRequest(_message.Message):
     """So many of them become ready in a second, one after the other; all at once if not given."""
     to_queue: _builtins.str
     """Into this queue, with their history and without their keys; each into its own if not given."""
+    merge_payload: _builtins.str
+    """A JSON object, as text: merged into each payload as RFC 7396 has it. Its members are set, one that is null is
+    removed, and all others stay what they are, digit by digit. As they are stored if not given.
+    """
     @_builtins.property
     def selection(self) -> Global___Selection:
         """Which."""
@@ -1756,15 +1769,20 @@ class RequeueTasksRequest(_message.Message):
         delay: _duration_pb2.Duration | None = ...,
         per_second: _builtins.float | None = ...,
         to_queue: _builtins.str | None = ...,
+        merge_payload: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_per_second", b"_per_second", "_to_queue", b"_to_queue", "delay", b"delay", "per_second", b"per_second", "selection", b"selection", "to_queue", b"to_queue"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_merge_payload", b"_merge_payload", "_per_second", b"_per_second", "_to_queue", b"_to_queue", "delay", b"delay", "merge_payload", b"merge_payload", "per_second", b"per_second", "selection", b"selection", "to_queue", b"to_queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_per_second", b"_per_second", "_to_queue", b"_to_queue", "delay", b"delay", "dry_run", b"dry_run", "per_second", b"per_second", "reason", b"reason", "selection", b"selection", "to_queue", b"to_queue", "without_key", b"without_key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_merge_payload", b"_merge_payload", "_per_second", b"_per_second", "_to_queue", b"_to_queue", "delay", b"delay", "dry_run", b"dry_run", "merge_payload", b"merge_payload", "per_second", b"per_second", "reason", b"reason", "selection", b"selection", "to_queue", b"to_queue", "without_key", b"without_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__merge_payload: _TypeAlias = _typing.Literal["merge_payload"]  # noqa: Y015
+    _WhichOneofArgType__merge_payload: _TypeAlias = _typing.Literal["_merge_payload", b"_merge_payload"]  # noqa: Y015
     _WhichOneofReturnType__per_second: _TypeAlias = _typing.Literal["per_second"]  # noqa: Y015
     _WhichOneofArgType__per_second: _TypeAlias = _typing.Literal["_per_second", b"_per_second"]  # noqa: Y015
     _WhichOneofReturnType__to_queue: _TypeAlias = _typing.Literal["to_queue"]  # noqa: Y015
     _WhichOneofArgType__to_queue: _TypeAlias = _typing.Literal["_to_queue", b"_to_queue"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__merge_payload) -> _WhichOneofReturnType__merge_payload | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__per_second) -> _WhichOneofReturnType__per_second | None: ...
     @_typing.overload

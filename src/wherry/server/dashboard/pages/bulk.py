@@ -18,6 +18,7 @@ from time import monotonic
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from wherry.commands.tasks import MERGED_AT_ONCE
 from wherry.domain.state import State
 from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
 from wherry.errors import InvalidOption, TimedOut
@@ -33,6 +34,7 @@ from wherry.server.dashboard.asking import (
     number_of,
 )
 from wherry.server.dashboard.bulks import BULKS, Bulk
+from wherry.server.dashboard.pages.previews import SEEN, is_unseen, newest, with_preview
 from wherry.server.dashboard.pages.task_actions import REASON, reason_of
 from wherry.server.dashboard.session import seal
 from wherry.server.dashboard.task_words import STATES, task_id
@@ -68,7 +70,8 @@ async def _ask(visit: Visit, bulk: Bulk) -> Question:
         kept = tuple(("ids", str(id)) for id in ids)
         facts = (("Tasks", ", ".join(f"#{id}" for id in ids[:12]) + (" …" if ids[12:] else "")),)
         what = plural(len(ids), "task")
-        return _question(visit, bulk, what, facts=facts, kept=kept, back=_back(visit, ids))
+        asked = _question(visit, bulk, what, facts=facts, kept=kept, back=_back(visit, ids))
+        return await with_preview(visit, bulk, asked, ids) if is_unseen(visit, bulk) else asked
     wanted = _wanted(visit)
     states = [state for state in wanted.states if state in bulk.states]
     asked_at = await visit.service.read_now(visit.caller) + timedelta(milliseconds=1)
@@ -89,7 +92,7 @@ async def _ask(visit: Visit, bulk: Bulk) -> Question:
     except TimedOut:
         what, total = "tasks (too many to count in time)", 0
     sure = () if wanted.is_narrowed else (_sure_field(total),)
-    return _question(
+    asked = _question(
         visit,
         bulk,
         what,
@@ -98,6 +101,9 @@ async def _ask(visit: Visit, bulk: Bulk) -> Question:
         back=visit.link("tasks", **wanted.address),
         more=(Field(bulk.until, MOMENTS[bulk.until], value=until, hint=_UNTIL), *sure),
     )
+    if not is_unseen(visit, bulk):
+        return asked
+    return await with_preview(visit, bulk, asked, await newest(visit, look))
 
 
 def _sure_field(total: int) -> Field:
@@ -155,24 +161,28 @@ def _facts(wanted: Wanted, states: Sequence[State]) -> tuple[tuple[str, str], ..
     return (*said, ("State", ", ".join(STATES[state][1] for state in states)))
 
 
-async def _act(visit: Visit, bulk: Bulk) -> Went:
+async def _act(visit: Visit, bulk: Bulk) -> Went | Question:
+    if is_unseen(visit, bulk):
+        return await _ask(visit, bulk)
     ids = _chosen(visit)
     if ids:
         changed = await bulk.call(visit, 0, ids=ids)
         done = _done(changed)
         to = visit.link("tasks") if bulk.deletes else _back(visit, ids)
-        return Went(to, _said(bulk, done, len(ids) - done), is_good=done > 0)
+        return Went(to, _said(visit, bulk, done, len(ids) - done), is_good=done > 0)
     wanted = _wanted(visit)
     _check_sure(visit, wanted)
     done, left = _number(visit, "done"), _number(visit, "left")
     after = _number(visit, "after") or None
     until = monotonic() + _STEP_SECONDS
+    # Payloads that are changed are written anew, and may be large.
+    most = min(_PAGE_TASKS, MERGED_AT_ONCE) if visit.form.get(SEEN) else _PAGE_TASKS
     while True:
-        changed = await bulk.call(visit, done, filter=wanted.filter, limit=_PAGE_TASKS, after=after)
+        changed = await bulk.call(visit, done, filter=wanted.filter, limit=most, after=after)
         good = _done(changed)
         done, left, after = done + good, left + len(changed.answers) - good, changed.after
         if after is None:
-            return Went(visit.link("tasks", **wanted.address), _said(bulk, done, left))
+            return Went(visit.link("tasks", **wanted.address), _said(visit, bulk, done, left))
         if monotonic() >= until:
             break
     state = {
@@ -181,6 +191,7 @@ async def _act(visit: Visit, bulk: Bulk) -> Went:
         **{field.name: visit.form.get(field.name, field.value) for field in bulk.fields},
         "reason": reason_of(visit),
         "sure": visit.form.get("sure", ""),
+        SEEN: visit.form.get(SEEN),
         "total": _number(visit, "total"),
         "done": done,
         "left": left,
@@ -201,6 +212,7 @@ async def show_going(visit: Visit) -> Shown:
     names = [field.name for field in bulk.fields] + [
         "reason",
         "sure",
+        SEEN,
         "total",
         "done",
         "left",
@@ -251,10 +263,12 @@ def _done(changed: Changed) -> int:
     return sum(change.answer in _GOOD for change in changed.answers)
 
 
-def _said(bulk: Bulk, done: int, left: int) -> str:
+def _said(visit: Visit, bulk: Bulk, done: int, left: int) -> str:
     said = f"{plural(done, 'task')} {'was' if done == 1 else 'were'} {bulk.past}"
     if left:
         said += f"; {number(left)} could not be, as they had changed meanwhile"
+        if visit.form.get("merge_payload"):
+            said += ", or as their payloads take no such change"
     return f"{said}."
 
 
@@ -262,7 +276,7 @@ def _action(bulk: Bulk) -> Action:
     async def ask(visit: Visit) -> Question:
         return await _ask(visit, bulk)
 
-    async def act(visit: Visit) -> Went:
+    async def act(visit: Visit) -> Went | Question:
         return await _act(visit, bulk)
 
     return Action(bulk.path, ask, act, nav="tasks")

@@ -1,0 +1,60 @@
+"""Payloads are changed over HTTP as their tasks are put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.pg.support import Session
+from tests.server.http.test_operators import post
+
+JSON = {"content-type": "application/json"}
+
+
+async def canceled(client: httpx.AsyncClient, *payloads: Any) -> list[str]:
+    ids = [
+        (await post(client, "/tasks", type="a", queue="q", payload=payload))["id"]
+        for payload in payloads
+    ]
+    for id in ids:
+        await post(client, f"/tasks/{id}:cancel")
+    return ids
+
+
+async def test_all_that_a_filter_finds_is_changed(
+    client: httpx.AsyncClient, session: Session
+) -> None:
+    one, two = await canceled(client, {"n": 1}, {"n": 2})
+    session.rows("update wherry.finished set payload = '[1]' where id = %s", int(two))
+    said = '"selection":{"filter":{"queue":"q"}},"merge_payload":{"big":9007199254740993,"n":null}'
+
+    counted = await client.post(
+        "/tasks:requeue", content=f'{{"dry_run":true,{said}}}', headers=JSON
+    )
+    answer = await client.post("/tasks:requeue", content=f"{{{said}}}", headers=JSON)
+
+    assert counted.json() == {"matched": 2, "tasks": []}
+    assert answer.json()["tasks"] == [
+        {"id": two, "answer": "no_object"},
+        {"id": one, "answer": "queued"},
+    ]
+    assert '{"big":9007199254740993}' in (await client.get(f"/tasks/{one}")).text
+
+
+@pytest.mark.parametrize("wrong", ["[]", "null", '{"a":1e400}'])
+async def test_what_is_no_patch_is_refused(
+    client: httpx.AsyncClient, session: Session, wrong: str
+) -> None:
+    [id] = await canceled(client, {})
+
+    answer = await client.post(
+        "/tasks:requeue",
+        content=f'{{"selection":{{"ids":["{id}"]}},"merge_payload":{wrong}}}',
+        headers=JSON,
+    )
+
+    assert answer.status_code == 400
+    assert "merge_payload" in answer.text
+    assert session.value("select count(*) from wherry.live") == 0

@@ -195,7 +195,7 @@ def test_looks_become_seldom_while_there_is_nothing_and_soon_when_tasks_waited()
     # One that finds many can wait for them; a few should not have to.
     for _ in range(20):
         arrivals.looked(now, waited_for(0.007) * 20)
-    assert arrivals.pause == 0.025
+    assert arrivals.pause == 0.1
     for _ in range(20):
         arrivals.looked(now, waited_for(0.007))
     assert arrivals.pause == 0.002
@@ -203,7 +203,80 @@ def test_looks_become_seldom_while_there_is_nothing_and_soon_when_tasks_waited()
     # Many look, so each task is taken soon.
     for _ in range(20):
         arrivals.looked(now, waited_for(0.001))
+    assert arrivals.pause == 0.1
+
+
+@pytest.mark.parametrize("news", [waited_for(0.06), waited_for(0.06) * 20])
+def test_who_shares_with_others_looks_sooner_once_tasks_have_waited_for_long(
+    news: list[Lease],
+) -> None:
+    """The others may be gone, or have enough to do."""
+    arrivals, now = stopped()
+    for _ in range(30):
+        arrivals.looked(now, waited_for(0.001))
+
+    arrivals.looked(now, news)
+
+    assert arrivals.pause <= 0.025
+
+
+def test_who_shares_with_others_looks_sooner_when_there_is_nothing() -> None:
+    arrivals, now = stopped()
+    for _ in range(30):
+        arrivals.looked(now, waited_for(0.001))
+    for _ in range(4):
+        arrivals.looked(now, ())
+
     assert arrivals.pause == 0.025
+
+
+@pytest.mark.parametrize("many", [1, 8])
+def test_however_many_share_a_stream_they_look_about_as_often_as_one(many: int) -> None:
+    """Five tasks come each ms, for two seconds."""
+    chance = random.Random(11)
+    sharing = [stopped()[0] for _ in range(many)]
+    looks = [(chance.uniform(0.1, 0.11), n) for n in range(many)]
+    looked_at, looked, waited = 0.09, 0, []
+    while (now := min(looks)[0]) < 2.1:
+        _, n = min(looks)
+        oldest = now - looked_at
+        sharing[n].looked(now, waited_for(oldest) * int(oldest * 5000))
+        looks[n] = (now + sharing[n].pause * chance.uniform(0.8, 1.0), n)
+        looked_at, looked = now, looked + 1
+        waited.append(oldest)
+
+    assert looked < 400
+    assert sorted(waited)[looked // 2] < 0.012
+
+
+def test_while_tasks_come_often_who_keeps_up_lets_them_gather() -> None:
+    arrivals, now = stopped()
+    for _ in range(10):
+        arrivals.looked(now, waited_for(0.01) * 40)
+
+    assert arrivals.gathers(now) == pytest.approx(arrivals.pause)
+    assert arrivals.gathers(now + 0.001) == pytest.approx(arrivals.pause - 0.001)
+    assert arrivals.gathers(now + 1.0) == 0.0
+
+
+def test_who_has_no_reason_to_wait_looks_again_at_once() -> None:
+    fresh = made()
+    fresh.looked(0.0, waited_for(0.01) * 100)
+    assert fresh.gathers(0.0) == 0.0
+
+    few, now = stopped()
+    few.looked(now, waited_for(0.01) * 40)
+    few.looked(now + 1.5, waited_for(0.01))
+    assert few.gathers(now + 1.5) == 0.0
+
+    full, now = stopped()
+    full.looked(now, waited_for(0.01) * 500)
+    assert full.gathers(now) == 0.0
+
+    told, now = stopped()
+    told.looked(now, waited_for(0.01) * 40)
+    told.asked(now)
+    assert told.gathers(now) == 0.0
 
 
 def test_a_moment_that_python_cannot_read_is_no_matter() -> None:

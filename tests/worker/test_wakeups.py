@@ -16,7 +16,7 @@ from tests import rhythms
 from tests.facts import await_for
 from tests.rhythms import nothing_is_due, too_often, while_idle
 from tests.statements import count_statements
-from tests.worker.fake import FakeTransport, in_turn
+from tests.worker.fake import FakeTransport, in_turn, make_lease
 from tests.worker.support import at_work, finished
 from wherry.commands.workers import StopWaiting, TransactionsEnded, WaitForTasks
 from wherry.domain.state import State
@@ -258,6 +258,25 @@ async def test_notifications_that_come_too_often_are_done_without() -> None:
 
     assert len(transport.of(StopWaiting)) == 1
     assert len(transport.of(WaitForTasks)) == 1
+
+
+async def test_who_lets_tasks_gather_can_be_woken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is told to stop does not wait; nor does one to which tasks come seldom."""
+    monkeypatch.setattr("wherry.worker.wakeups.monotonic", lambda: 100.0)
+    wakeups = sleeping(FakeTransport())
+    wakeups.looked([make_lease()] * 40)
+    await wakeups.gather()
+    await wakeups.pause()
+    for _ in range(100):
+        wakeups.heard("default")
+    await wakeups.pause()
+    wakeups.looked([make_lease()] * 40)
+
+    gathering = asyncio.create_task(wakeups.gather())
+    await asyncio.sleep(0)
+    assert not gathering.done()
+    wakeups.wake()
+    await gathering
 
 
 async def test_notifications_of_queues_of_others_are_not_heard() -> None:

@@ -39,11 +39,18 @@ _MANY_A_SECOND = 100.0
 _MOST_A_SECOND = 400.0
 _FIRST_PAUSE_SECONDS = 0.002
 _LONGEST_PAUSE_SECONDS = 0.025
+# For who shares a stream: of eight that look, each may wait eight times as long.
+_LONGEST_SHARED_PAUSE_SECONDS = 0.1
 # The first task that a look finds should have waited for so long, at least and at most: what comes
 # sooner would do with fewer looks. A look that finds many is worth a wait.
 _WAIT_FOR_FEW_SECONDS = (0.002, 0.004)
 _WAIT_FOR_MANY_SECONDS = (0.008, 0.012)
 _MANY = 8
+# What has waited for so long says that others do not look any more, or cannot carry it all.
+_LONG_SECONDS = 0.05
+# A look that found tasks, but fewer than these, leaves time for more to come, where so many come.
+_FULL = 256
+_GATHERED_A_SECOND = 200.0
 _FIRST_HOLD_SECONDS = 0.25
 _LONGEST_HOLD_SECONDS = 4.0
 
@@ -63,6 +70,8 @@ class Arrivals:
         self._heard_at = self._found_at = now
         # How many tasks were taken here a second, of late; as it was at the last that were found.
         self._taken = 0.0
+        # By the last look that found any.
+        self._found = 0
         self._trusts = True
         self._hold = _FIRST_HOLD_SECONDS
         self._hold_until = now
@@ -73,13 +82,28 @@ class Arrivals:
         """In how many seconds to look again, while we are not notified."""
         return self._pause * self._jitter()
 
+    def gathers(self, now: float) -> float:
+        """In how many seconds to look again after a look that took all that there was.
+
+        At once, but while tasks come so often that a moment later one statement takes many.
+        """
+        if self.notified or self._trusts or self._found >= _FULL:
+            return 0.0
+        if self._taken_of_late(now) < _GATHERED_A_SECOND:
+            return 0.0
+        return max(0.0, self._found_at + self.pause - now)
+
     def looked(self, now: float, leases: Sequence[Lease]) -> None:
         """A look has found these, the first of which had waited for the longest; maybe none."""
         if not leases:
-            self._pause = min(self._pause * 1.5, _LONGEST_PAUSE_SECONDS)
+            if self._pause > _LONGEST_PAUSE_SECONDS:
+                self._pause = max(self._pause / 1.5, _LONGEST_PAUSE_SECONDS)
+            else:
+                self._pause = min(self._pause * 1.5, _LONGEST_PAUSE_SECONDS)
             return
         taken = self._taken_of_late(now) + len(leases) / _OF_LATE_SECONDS
         self._taken, self._found_at = min(taken, _MOST_A_SECOND), now
+        self._found = len(leases)
         waited_seconds = _waited(leases[0])
         if self.notified:
             waited_seconds = min(waited_seconds, _LONGEST_WAIT_SECONDS)
@@ -88,9 +112,11 @@ class Arrivals:
         soon, late = _WAIT_FOR_FEW_SECONDS if len(leases) < _MANY else _WAIT_FOR_MANY_SECONDS
         if waited_seconds > late:
             self._pause = max(self._pause / 1.5, _FIRST_PAUSE_SECONDS)
+            if waited_seconds > _LONG_SECONDS:
+                self._pause = min(self._pause, _LONGEST_PAUSE_SECONDS)
         elif waited_seconds < soon:
             # Many may be looking here, so that together they come soon enough.
-            self._pause = min(self._pause * 1.25, _LONGEST_PAUSE_SECONDS)
+            self._pause = min(self._pause * 1.25, _LONGEST_SHARED_PAUSE_SECONDS)
 
     def heard(self, now: float) -> None:
         """A notification has come, whoever had asked for it."""

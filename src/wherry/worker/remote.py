@@ -76,6 +76,10 @@ class RemoteSource:
             async with asyncio.timeout(self._patience.next_pause()):
                 await self._woken.wait()
 
+    async def gather(self) -> None:
+        """Yield: the server knows how often tasks come."""
+        await asyncio.sleep(0)
+
     async def is_empty(self, keep: Keep) -> bool:
         """Whether nothing is due, not even of what was delayed until a moment ago."""
         return not await self._take(Wanted(1, 1), keep, _LAST_LOOK_SECONDS)

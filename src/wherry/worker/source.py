@@ -51,6 +51,10 @@ class Source(Protocol):
         """Return when it is worth asking again."""
         ...
 
+    async def gather(self) -> None:
+        """Return when it is worth asking again, after an answer that had all there was."""
+        ...
+
     async def is_empty(self, keep: Keep) -> bool:
         """Whether nothing at all is due; what is found after all goes to *keep*."""
         ...
@@ -152,6 +156,10 @@ class LocalSource:
         """Return when it is worth leasing again."""
         starts = await self._starts.after(self._looked_at)
         await self._wakeups.pause(at_most=min(starts.values(), default=inf))
+
+    async def gather(self) -> None:
+        """Yield, and let tasks gather for a few ms where they come that often."""
+        await self._wakeups.gather()
 
     async def is_empty(self, keep: Keep) -> bool:
         """Whether nothing is due, not even of what was delayed, or waits for its queue's rate."""

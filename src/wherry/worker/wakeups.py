@@ -110,6 +110,14 @@ class Wakeups:
             return
         await self._sleep(self._settling.next_pause(), at_most)
 
+    async def gather(self) -> None:
+        """Return when it is worth leasing again after a look that took all there was."""
+        seconds = self._arrivals.gathers(monotonic())
+        if seconds > 0 and self._is_listening():
+            await self._sleep(seconds, inf)
+        else:
+            await asyncio.sleep(0)
+
     async def busy(self) -> None:
         """There is work enough: no wake-ups are wanted. Raises Unavailable."""
         await self._leave()

@@ -220,9 +220,10 @@ class Worker:
             # Only prefetching: what was left out may be on its last attempt, which is for a free
             # slot. The next one that is free will ask again.
             await self._until(self._moved, seconds=self.settings.poll_every.total_seconds())
+            await self._source.gather()
         elif taken >= want.last:
             # Every free slot got one; whether there are more is not known.
-            await asyncio.sleep(0)
+            await self._source.gather()
         elif self._until_empty:
             await self._maybe_end()
         elif not self._stopping.is_set():

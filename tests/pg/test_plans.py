@@ -207,7 +207,7 @@ CASES = [
     Case("ticks with the states of their tasks",
          lambda: Statement("schedules/list_ticks",
                            {"name": "s", "limit_rows": 100, "before": None}),
-         700,
+         700, pages_before_17=10_500,
          first="insert into wherry.tick"
                " select 's', now() + n * interval '1 s', false, now() + n * interval '1 s', 1,"
                " 'fired', 600000 + n * 1900, now() from generate_series(1, 500) n"),

@@ -26,11 +26,12 @@ select p.prosrc
    and p.proname = 'now'
 """
 # The offset stands in the function's body. Read from a table, it would keep the planner from
-# putting the body in place of the call, and plans would not be those of the real clock.
+# putting the body in place of the call, and plans would not be those of the real clock. It is
+# multiplied, as PostgreSQL 14 reads no number above 2^31 in an interval: that is 36 minutes.
 _REPLACE = """
 create or replace function wherry.now() returns timestamptz
     language sql stable parallel safe
-    as $$ select pg_catalog.statement_timestamp() + interval 'AHEAD microseconds' $$
+    as $$ select pg_catalog.statement_timestamp() + AHEAD * interval '1 microsecond' $$
 """
 
 
@@ -67,7 +68,7 @@ class Clock:
         with psycopg.connect(self.dsn, connect_timeout=10) as connection:
             connection.execute(_TAKE_TURN)
             [[body]] = connection.execute(_READ, [self.schema]).fetchall()
-            before = re.search(r"(\d+) microseconds", body)
+            before = re.search(r"(\d+) \* interval", body)
             ahead = (int(before[1]) if before else 0) + step // timedelta(microseconds=1)
             replace = render_schema(_REPLACE.replace("AHEAD", str(ahead)), self.schema)
             connection.execute(replace.encode())

@@ -8,6 +8,7 @@ enqueuers.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack
 
@@ -16,6 +17,9 @@ from wherry.domain.specs import Specs
 from wherry.domain.task import Enqueued
 from wherry.errors import HandlerError
 from wherry.tasks.payload import encode
+
+if sys.version_info >= (3, 14):
+    import annotationlib
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -149,7 +153,7 @@ class TaskType(Generic[P, R]):
     def _spec(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskSpec:
         if args:
             # Only positional arguments need the names that a full binding gives them.
-            bound = inspect.signature(self.function).bind(*args, **kwargs)
+            bound = _as_written(self.function).bind(*args, **kwargs)
             payload = dict(bound.arguments)
             for parameter in bound.signature.parameters.values():
                 if parameter.kind is parameter.VAR_KEYWORD:
@@ -188,7 +192,7 @@ def _signature(
     known: set[str] = set()
     required: set[str] = set()
     takes_more = False
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in _as_written(function).parameters.values():
         match parameter.kind:
             case parameter.VAR_KEYWORD:
                 takes_more = True
@@ -202,3 +206,14 @@ def _signature(
                 if parameter.default is parameter.empty:
                     required.add(parameter.name)
     return frozenset(known), frozenset(required), takes_more
+
+
+def _as_written(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature without a value for its annotations.
+
+    From CPython 3.14 on they are evaluated when they are asked for, and what is imported for type
+    checkers only has no value.
+    """
+    if sys.version_info >= (3, 14):
+        return inspect.signature(function, annotation_format=annotationlib.Format.STRING)
+    return inspect.signature(function)

@@ -19,6 +19,7 @@ from typing import Any, LiteralString
 import psycopg
 
 import wherry
+from tests.browser.filled_by_hand import fill_by_hand
 from tests.browser.filled_schedules import fill_schedules
 from tests.browser.shop import HANDS, WORK, Work
 from wherry.config import ServerSettings
@@ -38,7 +39,7 @@ def fill(dsn: str, *, seed: int = 11) -> None:
         _history(connection, chance, now)
         _tasks(connection, chance, now)
         _workers(connection, now)
-        _by_hand(connection, now)
+        fill_by_hand(connection, now)
         fill_schedules(connection, now)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("analyze")
@@ -211,13 +212,15 @@ def _tasks(connection: psycopg.Connection[Any], chance: random.Random, now: date
             id += 1
             is_dead = turn < work.dead
             ended = now - timedelta(seconds=chance.uniform(5, 5400 if is_dead else 1200))
-            began = ended - timedelta(seconds=work.run_seconds)
+            ran = timedelta(seconds=work.run_seconds)
+            began = ended - ran
+            came = began - timedelta(minutes=4 if is_dead else 0)
             error = work.error or "ValueError: the address has no domain"
             finished.append(
                 (
                     id,
                     3,
-                    began,
+                    came,
                     began,
                     began,
                     ended,
@@ -243,7 +246,7 @@ def _tasks(connection: psycopg.Connection[Any], chance: random.Random, now: date
                         work.queue,
                         attempt,
                         attempt,
-                        began,
+                        began - timedelta(minutes=5 - attempt),
                         ended - timedelta(minutes=5 - attempt),
                         "failed",
                         HANDS[0].name,
@@ -328,50 +331,6 @@ def _workers(connection: psycopg.Connection[Any], now: datetime) -> None:
                 hand.slots,
                 wherry.__version__,
                 hand.memory_mib * 1024**2,
-            ],
-        )
-
-
-def _by_hand(connection: psycopg.Connection[Any], now: datetime) -> None:
-    connection.execute(
-        "insert into wherry.paused (queue, paused_at, actor, reason) values (%s, %s, %s, %s)",
-        [
-            "webhooks",
-            now - timedelta(minutes=26),
-            "token:ada",
-            "hooks.example.net is down, ticket 4411",
-        ],
-    )
-    did = (
-        (
-            "token:ada",
-            "pause_queue",
-            {"queue": "webhooks"},
-            1,
-            "hooks.example.net is down, ticket 4411",
-        ),
-        (
-            "token:ada",
-            "direct_workers",
-            {"names": ["bulk-1"], "directive": "drain"},
-            1,
-            "moving to the new machine",
-        ),
-        ("token:grace", "requeue_tasks", {"ids": [48210012, 48210013]}, 2, None),
-        ("cli:root", "create_token", {"name": "grace"}, 1, "on call this week"),
-    )
-    for n, (actor, action, target, count, reason) in enumerate(did):
-        connection.execute(
-            "insert into wherry.audit (at, actor, peer, action, target, count, reason)"
-            " values (%s, %s, %s, %s, %s, %s, %s)",
-            [
-                now - timedelta(minutes=26 + 17 * n),
-                actor,
-                "10.0.3.17",
-                action,
-                json.dumps(target),
-                count,
-                reason,
             ],
         )
 

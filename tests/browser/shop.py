@@ -27,7 +27,7 @@ class Work:
 
 WORK = (
     Work("mail", "send_receipt", 95, 0.18, 0.004, ready=14, leased=6, dead=3),
-    Work("mail", "send_newsletter", 40, 0.42, 0.02, ready=9, delayed=1200, leased=3),
+    Work("mail", "send_newsletter", 40, 0.42, 0.02, delayed=1200, parked=312),
     Work(
         *("payments", "capture_payment", 30, 1.3, 0.09),
         wait_seconds=1.4,
@@ -131,7 +131,7 @@ SCHEDULES = (
         *("nightly-report", "30 4 * * *", "export_orders", "exports", 86_400),
         tz="Europe/Berlin",
         fired=89,
-        missed=1,
+        missed=2,
     ),
     Comes("index-changes", "*/5 * * * *", "index_product", "search-index", 300, fired=25_903),
     Comes(

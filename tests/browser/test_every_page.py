@@ -64,3 +64,34 @@ def test_on_a_phone_nothing_is_wider_than_its_room(tabs: Tabs, shop: Site, width
 
     assert wide == []
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [768, 1024, 1280, 1366, 1440])
+def test_no_table_is_cut_off_by_its_card(tabs: Tabs, shop: Site, width: int) -> None:
+    tab = tabs.open(shop, size={"width": width, "height": 900})
+    wrong: list[object] = []
+
+    for path in ("", "queues", "queue", "tasks", "schedules", "schedule", "database"):
+        tab.go(addresses.EVERY[path])
+        tab.page.locator("table.rows").first.wait_for()
+        wrong += tab.page.evaluate(
+            "[...document.querySelectorAll('table.rows')]"
+            ".filter((each) => each.scrollWidth > each.closest('.card').clientWidth + 1)"
+            ".map((each) => [location.pathname, each.innerText.slice(0, 40)])"
+        )
+
+    assert wrong == []
+
+
+def test_the_filter_has_the_width_of_the_page(tabs: Tabs, shop: Site) -> None:
+    tab = tabs.open(shop)
+    tab.go("tasks")
+
+    tab.page.get_by_text("Filter", exact=True).click()
+
+    fields = tab.page.locator(".filter-fields").bounding_box()
+    chips = tab.page.locator(".states").bounding_box()
+    assert fields is not None
+    assert chips is not None
+    assert fields["width"] > 1000
+    assert fields["y"] > chips["y"] + chips["height"]

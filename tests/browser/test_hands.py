@@ -49,6 +49,33 @@ def test_the_limits_of_a_queue_are_set_in_a_dialog(tabs: Tabs, shop: Site) -> No
     tab.must_be_well()
 
 
+def test_a_type_is_paused_and_resumed_by_keys(tabs: Tabs, shop: Site) -> None:
+    tab = tabs.open(shop)
+    tab.go("queue?name=images")
+    page = tab.page
+
+    page.get_by_role("link", name="Pause make_thumbnail").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("the disk is full")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("make_thumbnail is paused in images.")
+    expect(page.locator("#paused-types")).to_contain_text("The disk is full.")
+    page.locator("#paused-types").get_by_role("link", name="Resume").focus()
+    page.keyboard.press("Enter")
+    dialog.get_by_role("button", name="Resume type").click()
+
+    expect(page.get_by_role("status")).to_contain_text("make_thumbnail is resumed in images.")
+    assert shop.rows(
+        "select action, actor, reason from wherry.audit where target::text like '%make_thumbnail%'"
+        " and action like '%type' order by id"
+    ) == [
+        ("pause_type", "anonymous", "the disk is full"),
+        ("resume_type", "anonymous", None),
+    ]
+    tab.must_be_well()
+
+
 def test_a_dead_task_is_run_again_with_a_mended_payload(tabs: Tabs, shop: Site) -> None:
     tab = tabs.open(shop)
     id = shop.dead_id
@@ -132,12 +159,18 @@ def test_what_changes_is_seen_without_a_reload(tabs: Tabs, shop: Site) -> None:
         "insert into wherry.paused (queue, paused_at, actor, reason)"
         " values ('audit-trail', wherry.now(), 'cli:ada', 'in another terminal') returning queue"
     )
-
     expect(tab.page.get_by_text("in another terminal")).to_be_visible()
+    shop.rows(
+        "insert into wherry.paused_type (type, queue, paused_at, actor, reason) values"
+        " ('prune_sessions', '', wherry.now(), 'cli:ada', 'in a third one') returning queue"
+    )
+
+    expect(tab.page.get_by_text("in a third one")).to_be_visible()
     assert tab.page.evaluate("window.wasHere")
     # What had the focus still has it.
     assert "Pause exports" in tab.page.evaluate("document.activeElement.ariaLabel")
     shop.rows("delete from wherry.paused where queue = 'audit-trail' returning queue")
+    shop.rows("delete from wherry.paused_type where type = 'prune_sessions' returning queue")
     tab.must_be_well()
 
 

@@ -12,6 +12,7 @@ from tests.pg.support import Session
 from tests.server.dashboard.conftest import Browse
 from tests.server.dashboard.looked import Element, looked
 from wherry.commands.audit import Actor, audited
+from wherry.commands.queues import PauseType
 from wherry.commands.tasks import CancelTasks
 from wherry.domain.failure import Failure
 
@@ -39,6 +40,7 @@ TAGS = frozenset(
         *("tbody", "td", "dl", "dt", "dd", "time", "bdi", "pre", "code", "details", "summary"),
         *("section", "aside", "ol", "strong", "small", "dialog", "kbd", "label", "select"),
         *("option", "datalist", "hr", "blockquote", "progress", "textarea"),
+        *("figure", "figcaption", "i"),
     ]
 )
 
@@ -70,6 +72,7 @@ async def test_a_hostile_text_is_shown_as_it_was_stored(
     by = Actor(text, text, text)
     other = session.enqueue(name, {text: text}, queue=name)
     await app.acarry(audited(CancelTasks((other,), text), by), call="cancel")
+    await app.acarry(audited(PauseType(name, name, text, text), by), call="pause_type")
     client = await browse()
 
     task = looked((await client.get("task", params={"id": id})).text)
@@ -78,7 +81,11 @@ async def test_a_hostile_text_is_shown_as_it_was_stored(
     asked = looked((await client.get("tasks-requeue", params={"queue": name})).text)
     one = looked((await client.get("task-requeue", params={"id": id})).text)
 
-    for page in (task, listed, audit, asked, one):
+    paused = looked((await client.get("queues")).text)
+    queue = looked((await client.get("queue", params={"name": name})).text)
+    resume = looked((await client.get("resume-type", params={"type": name, "queue": name})).text)
+
+    for page in (task, listed, audit, asked, one, paused, queue, resume):
         must_be_ours(page)
     assert task.at("timeline").find("pre")[0].text == text
     assert text in task.at("timeline").text
@@ -88,6 +95,9 @@ async def test_a_hostile_text_is_shown_as_it_was_stored(
     assert facts[:2] == [name, name]
     assert facts.count(name) >= 4
     assert name in [each.text for each in listed.at(f"task-{id}").find("bdi")]
-    assert [each.text for each in audit.find("blockquote")] == [text]
+    assert [each.text for each in audit.find("blockquote")] == [text, text]
+    assert text in [each.text for each in paused.at("paused-types").find("bdi")]
+    assert name in queue.at("paused-types").text
+    assert f"Because{text}" in resume.at("question").text
     assert text in [each.text for each in audit.find("bdi")]
     assert f"Queue{name}" in asked.at("question").text

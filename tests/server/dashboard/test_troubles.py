@@ -7,14 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 from wherry.doctor.finding import Diagnosis, Finding, Verdict
 from wherry.domain.cron import Missed, Overlap
-from wherry.domain.flow import Histogram, Line, LinePoint, Lines
+from wherry.domain.flow import Histogram, Line, LinePoint, Lines, StateCount
 from wherry.domain.schedule import ScheduleSeen
-from wherry.domain.task import QueueDepth
+from wherry.domain.task import PausedType, QueueDepth
 from wherry.domain.worker import Directive, WorkerSeen
+from wherry.server.dashboard.pauses import TypePauses
 from wherry.server.dashboard.problems import Trouble, troubles
 from wherry.server.dashboard.rounds import Round
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+NOTHING_PAUSED = TypePauses()
 MAIL = QueueDepth("mail", 10, 0, 0, 2, 3.0)
 WORKER = WorkerSeen(
     *("00000000-0000-0000-0000-000000000001", "w-1", "h", 1, None, None, NOW, NOW, True),
@@ -26,6 +28,7 @@ def found(
     *queues: QueueDepth,
     workers: tuple[WorkerSeen, ...] = (WORKER,),
     schedules: tuple[ScheduleSeen, ...] = (),
+    pauses: TypePauses = NOTHING_PAUSED,
     lines: dict[str, Line] | None = None,
     findings: tuple[Finding, ...] | None = None,
 ) -> list[Trouble]:
@@ -44,10 +47,11 @@ def found(
         queues=queues,
         workers=workers,
         schedules=schedules,
+        pauses=pauses,
         lines=Lines(lines or {}, 60),
         round=round,
         now=NOW,
-        pages=frozenset({"queue", "database", "dead", "schedules"}),
+        pages=frozenset({"queue", "queues", "database", "dead", "schedules"}),
     )
 
 
@@ -101,6 +105,31 @@ def test_a_paused_queue_is_not_called_late() -> None:
 
     assert trouble.name == "mail is paused"
     assert trouble.seen == "10 tasks ready; paused 1h ago by ada: a flood"
+
+
+def test_a_paused_type_is_told_while_tasks_wait_for_it() -> None:
+    pauses = TypePauses(
+        (
+            PausedType("send", None, NOW - timedelta(hours=1), "ada", "a flood"),
+            PausedType("send", "bulk", NOW - timedelta(hours=1), None, None),
+            PausedType("idle", None, NOW, "ada", None),
+        ),
+        (
+            StateCount("mail", "send", 5, 0, 3),
+            StateCount("bulk", "send", 1, 0, 1),
+            StateCount("mail", "idle", 4, 4, 0, leased=2),
+        ),
+    )
+
+    everywhere, bulk = found(MAIL, pauses=pauses)
+
+    assert (everywhere.name, everywhere.page) == ("send is paused in all queues", "queues")
+    assert everywhere.seen == "6 tasks of this type wait; paused 1h ago by ada: a flood"
+    assert (bulk.name, bulk.page, bulk.asked) == (
+        *("send is paused in bulk", "queue"),
+        (("name", "bulk"),),
+    )
+    assert bulk.seen == "1 task of this type waits; paused 1h ago."
 
 
 def test_ready_tasks_without_a_worker_are_a_problem() -> None:

@@ -84,10 +84,12 @@ class Live:
         queues = await self._shared.read(anybody, self._service.list_queues)
         workers = await self._shared.read(anybody, self._service.list_workers)
         schedules = await self._shared.read(anybody, self._service.list_schedules)
+        pauses = await self._shared.read(anybody, self._service.list_paused_types)
         return (
             tuple(replace(queue, oldest_due_seconds=None) for queue in queues),
             tuple(replace(worker, beat_at=worker.started_at) for worker in workers),
             tuple(schedules),
+            tuple(pauses),
         )
 
 

@@ -18,6 +18,7 @@ from wherry.domain.flow import Lines
 from wherry.domain.schedule import ScheduleSeen
 from wherry.domain.task import QueueDepth
 from wherry.domain.worker import WorkerSeen
+from wherry.server.dashboard.pauses import TypePauses, most_waiting_first, where
 from wherry.server.dashboard.rounds import Round
 from wherry.server.dashboard.words import number, plural, span
 
@@ -60,6 +61,7 @@ def troubles(
     queues: Sequence[QueueDepth],
     workers: Sequence[WorkerSeen],
     schedules: Sequence[ScheduleSeen] = (),
+    pauses: TypePauses,
     lines: Lines,
     round: Round | None,
     now: datetime,
@@ -83,6 +85,7 @@ def troubles(
                 name=f"{growing.asked[0][1]} is behind, and growing",
                 seen=f"{found[n].seen} {growing.seen}",
             )
+    found += _of_type_pauses(pauses, now)
     found += _of_round(round, pages)
     return sorted(found, key=lambda trouble: trouble.weight)
 
@@ -126,6 +129,26 @@ def _of_queues(queues: Iterable[QueueDepth], now: datetime) -> Iterable[Trouble]
             "queue",
             (("name", queue.queue),),
             "Open queue",
+        )
+
+
+def _of_type_pauses(pauses: TypePauses, now: datetime) -> Iterable[Trouble]:
+    for pause in most_waiting_first(pauses):
+        waiting = pauses.waiting(pause)
+        if not waiting:
+            return
+        by = f" by {pause.paused_by}" if pause.paused_by else ""
+        why = f": {pause.reason}" if pause.reason else "."
+        is_everywhere = pause.queue is None
+        yield Trouble(
+            "warn",
+            f"{pause.type} is paused {where(pause)}",
+            f"{plural(waiting, 'task')} of this type {'waits' if waiting == 1 else 'wait'}; paused"
+            f" {span((now - pause.paused_at).total_seconds())} ago{by}{why}",
+            "If that is over, resume the type.",
+            "queues" if is_everywhere else "queue",
+            () if pause.queue is None else (("name", pause.queue),),
+            "See queues" if is_everywhere else "Open queue",
         )
 
 

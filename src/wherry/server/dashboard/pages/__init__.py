@@ -18,6 +18,7 @@ from wherry.server.dashboard.pages import (
     task_actions,
     task_copying,
     tasks,
+    type_pauses,
     workers,
 )
 
@@ -57,6 +58,7 @@ PAGES: Final = (
 ACTIONS: Final = (
     *queues.ACTIONS,
     *queue_limits.ACTIONS,
+    *type_pauses.ACTIONS,
     *workers.ACTIONS,
     *schedules.ACTIONS,
     *task_actions.ACTIONS,

@@ -11,6 +11,7 @@ from wherry.server.caller import Right
 from wherry.server.dashboard import pictures
 from wherry.server.dashboard.asking import Page, Shown, Visit
 from wherry.server.dashboard.pages.queues import LINE_POINTS, LINES_FOR, rows_of
+from wherry.server.dashboard.pages.type_pauses import read_pauses
 from wherry.server.dashboard.problems import troubles
 
 _MOST_QUEUES: Final = 8
@@ -25,11 +26,12 @@ PAGES_KNOWN: Final = frozenset(
 async def show_overview(visit: Visit) -> Shown:
     """Show everything at a glance."""
     service = visit.service
-    (queues, workers, schedules), states, lines, flow, recent = await asyncio.gather(
+    (queues, workers, schedules, pauses), states, lines, flow, recent = await asyncio.gather(
         asyncio.gather(
             visit.read(service.list_queues),
             visit.read(service.list_workers),
             visit.read(service.list_schedules),
+            read_pauses(visit),
         ),
         visit.read(service.count_states),
         visit.read(service.read_lines, length=LINES_FOR, points=LINE_POINTS),
@@ -45,6 +47,7 @@ async def show_overview(visit: Visit) -> Shown:
         queues=queues,
         workers=workers,
         schedules=schedules,
+        pauses=pauses,
         lines=lines,
         round=round,
         now=now,
@@ -53,16 +56,18 @@ async def show_overview(visit: Visit) -> Shown:
     marks = pictures.deploys(workers, since=flow.points[0].at)
     settled = pictures.settled(lines)
     unit = pictures.unit_of(flow, recent, lines=settled)
+    rows = rows_of(queues, pauses)
     values = {
         "troubles": found[:_MOST_TROUBLES],
         "more_troubles": max(0, len(found) - _MOST_TROUBLES),
         "round": round,
         "may_ask_doctor": visit.may(Right.READ),
         "counts": _counts(states, queues_ready=sum(queue.ready for queue in queues)),
+        "unknown": sum(row.unknown for row in rows),
         "numbers": _numbers(recent),
-        "queues": rows_of(queues)[:_MOST_QUEUES],
+        "queues": rows[:_MOST_QUEUES],
         "queues_known": len(queues),
-        "most": max((row.total for row in rows_of(queues)), default=0),
+        "most": max((row.total for row in rows), default=0),
         "lines": settled,
         "unit": unit,
         "workers": workers,

@@ -1,4 +1,4 @@
-"""Queues: what each holds, how long it waits, and pausing and resuming them."""
+"""Queues: what each holds, how long it waits, which types are paused; pausing and resuming them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Final
 
 from wherry.domain.flow import Line, StateCount, States
 from wherry.domain.options import check_name
-from wherry.domain.task import QueueDepth
+from wherry.domain.task import PausedType, QueueDepth
 from wherry.errors import InvalidOption
 from wherry.server.caller import Right
 from wherry.server.dashboard import pictures
 from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
+from wherry.server.dashboard.pages.type_pauses import read_pauses
+from wherry.server.dashboard.pauses import TypePauses, most_waiting_first
 from wherry.server.dashboard.words import plural
 
 # As the doctor judges them.
@@ -28,27 +30,39 @@ _REASON: Final = Field(
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue as it is listed; `state` says how it fares: bad, warn, paused, busy or idle."""
+    """A queue as it is listed; `state` says how it fares: bad, warn, paused, busy or idle.
+
+    Of the tasks that are set aside `unknown` are of types that no live worker knows; `pauses` are
+    of types that it holds.
+    """
 
     depth: QueueDepth
     state: str
     state_text: str
     total: int
+    unknown: int = 0
+    pauses: tuple[PausedType, ...] = ()
 
 
 async def show_queues(visit: Visit) -> Shown:
     """List the queues, those in trouble first."""
-    depths, lines = await asyncio.gather(
+    depths, lines, pauses = await asyncio.gather(
         visit.read(visit.service.list_queues),
         visit.read(visit.service.read_lines, length=LINES_FOR, points=LINE_POINTS),
+        read_pauses(visit),
     )
     wanted = visit.query.get("q", "").strip().lower()
     settled = pictures.settled(lines)
-    rows = rows_of([depth for depth in depths if wanted in depth.queue.lower()])
+    rows = rows_of([depth for depth in depths if wanted in depth.queue.lower()], pauses)
     values = {
         "lines": settled,
         "unit": pictures.unit_of(lines=settled),
         "rows": rows,
+        "paused": [
+            PauseRow(pause, pauses.waiting(pause))
+            for pause in most_waiting_first(pauses)
+            if wanted in pause.type.lower() or wanted in (pause.queue or "").lower()
+        ],
         "known": len(depths),
         "wanted": wanted,
         "most": max((row.total for row in rows), default=0),
@@ -56,12 +70,20 @@ async def show_queues(visit: Visit) -> Shown:
     return Shown("queues.html", "Queues", values)
 
 
+@dataclass(frozen=True, slots=True)
+class PauseRow:
+    """A type that is paused, and how many of its tasks wait for that."""
+
+    pause: PausedType
+    waiting: int
+
+
 async def show_queue(visit: Visit) -> Shown:
     """Show one queue: what it holds, its flow, its types, and who serves it."""
     name = check_name(visit.query.get("name", ""), option="name")
     visit.caller.require(Right.READ, name)
     service = visit.service
-    depths, workers, states, flow, types = await asyncio.gather(
+    depths, workers, states, flow, types, pauses = await asyncio.gather(
         visit.read(service.list_queues),
         visit.read(service.list_workers),
         visit.read(service.count_states, queue=name),
@@ -74,6 +96,7 @@ async def show_queue(visit: Visit) -> Shown:
         visit.read(
             service.read_lines, length=LINES_FOR, points=LINE_POINTS, by_type=True, queue=name
         ),
+        read_pauses(visit, queue=name),
     )
     depth = next((each for each in depths if each.queue == name), None)
     serving = [each for each in workers if each.queues is None or name in each.queues]
@@ -82,9 +105,9 @@ async def show_queue(visit: Visit) -> Shown:
     unit = pictures.unit_of(flow, lines=settled)
     values = {
         "name": name,
-        "row": row_of(depth or QueueDepth(name, 0, 0, 0, 0, None)),
+        "row": row_of(depth or QueueDepth(name, 0, 0, 0, 0, None), pauses),
         "states": states,
-        "types": _types(states, settled),
+        "types": _types(name, states, settled, pauses),
         "unit": unit,
         "workers": serving,
         "charts": (
@@ -100,29 +123,40 @@ async def show_queue(visit: Visit) -> Shown:
 
 @dataclass(frozen=True, slots=True)
 class TypeRow:
-    """A type of a queue: how many there are, and its last hour."""
+    """A type of a queue: how many there are, its last hour, and what pauses it there."""
 
     name: str
     count: StateCount
     line: Line | None
+    pauses: tuple[PausedType, ...] = ()
 
 
-def _types(states: States, lines: Mapping[str, Line]) -> list[TypeRow]:
-    rows = [TypeRow(count.type, count, lines.get(count.type)) for count in states.counts]
-    return sorted(rows, key=lambda row: (-row.count.ready, row.name))
+def _types(
+    queue: str, states: States, lines: Mapping[str, Line], pauses: TypePauses
+) -> list[TypeRow]:
+    """Return the types of a queue, the paused ones first; one may be paused before it comes."""
+    counts = {count.type: count for count in states.counts}
+    for pause in pauses.in_queue(queue):
+        counts.setdefault(pause.type, StateCount(queue, pause.type))
+    rows = [
+        TypeRow(type, count, lines.get(type), pauses.of(queue, type))
+        for type, count in counts.items()
+    ]
+    return sorted(rows, key=lambda row: (not row.pauses, -row.count.ready, row.name))
 
 
-def rows_of(depths: Sequence[QueueDepth]) -> list[QueueRow]:
+def rows_of(depths: Sequence[QueueDepth], pauses: TypePauses) -> list[QueueRow]:
     """Judge queues, and put those in trouble first."""
     order = ("bad", "warn", "paused", "busy", "idle")
-    rows = [row_of(depth) for depth in depths]
+    rows = [row_of(depth, pauses) for depth in depths]
     return sorted(rows, key=lambda row: (order.index(row.state), row.depth.queue))
 
 
-def row_of(depth: QueueDepth) -> QueueRow:
+def row_of(depth: QueueDepth, pauses: TypePauses) -> QueueRow:
     """Judge a queue by what it holds."""
     total = depth.ready + depth.delayed + depth.parked + depth.leased
     late = depth.oldest_due_seconds or 0.0
+    unknown, here = pauses.unknown(depth), pauses.in_queue(depth.queue)
     if depth.paused_at is not None:
         state, text = "paused", "Paused"
     elif late >= TOO_LATE_SECONDS:
@@ -131,11 +165,13 @@ def row_of(depth: QueueDepth) -> QueueRow:
         state, text = "warn", "Behind"
     elif depth.leased or depth.ready:
         state, text = "busy", "Working" if depth.leased else "Waiting"
-    elif depth.parked:
+    elif unknown:
         state, text = "warn", "Unknown types"
+    elif depth.parked:
+        state, text = "paused", "Types paused"
     else:
         state, text = "idle", "Quiet"
-    return QueueRow(depth, state, text, total)
+    return QueueRow(depth, state, text, total, unknown, here)
 
 
 async def ask_pause(visit: Visit) -> Question:

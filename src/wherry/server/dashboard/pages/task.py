@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from wherry.domain.state import FINAL, State
-from wherry.domain.task import Attempt, Task
+from wherry.domain.task import Attempt, PausedType, Task
 from wherry.domain.why import Code, Reason, Why
 from wherry.errors import NotFound
 from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Page, Shown, Visit
 from wherry.server.dashboard.json_text import Text, parted
 from wherry.server.dashboard.pages.task_actions import buttons
+from wherry.server.dashboard.pauses import TypePauses
 from wherry.server.dashboard.task_words import STATES, asked_id
 
 # A longer text is shown to here, unless somebody asks for the whole of it.
@@ -63,13 +64,17 @@ async def show_task(visit: Visit) -> Shown:
         values = {"reason": why.reasons[0], "id": id}
         return Shown("task_asked.html", f"There is no task {id}", values, 404)
     why = await visit.read(visit.service.why_task, id=id)
+    pauses: Sequence[PausedType] = ()
+    if any(reason.code == Code.TYPE_PAUSED for reason in why.reasons):
+        found = await visit.read(visit.service.list_paused_types)
+        pauses = TypePauses(tuple(found)).of(task.queue, task.type)
     kind, word = STATES[task.state]
     values = {
         "task": task,
         "state_kind": kind,
         "state_word": word,
         "is_final": task.state in FINAL,
-        "told": [_told(visit, task, reason) for reason in why.reasons],
+        "told": [_told(visit, task, reason, pauses) for reason in why.reasons],
         "events": list(events(task)),
         "payload": await shown_text(visit, task.payload_text, of="payload"),
         "result": await shown_text(visit, task.result_text, of="result"),
@@ -179,14 +184,21 @@ _KINDS: Final = {
 }
 
 
-def _told(visit: Visit, task: Task, reason: Reason) -> Told:
-    """Return a reason with what can be done about it here, by this visitor."""
+def _told(visit: Visit, task: Task, reason: Reason, pauses: Sequence[PausedType]) -> Told:
+    """Return a reason with what can be done about it here, by this visitor.
+
+    *pauses* are those of the task's type, of which the first is the one that is told.
+    """
     kind = _KINDS.get(Code(reason.code) if reason.code in set(Code) else Code.NEXT, "warn")
     may = visit.may(Right.ADMIN, task.queue)
     match reason.code:
         case Code.QUEUE_PAUSED if may:
             to = visit.link("resume", queue=task.queue, range=None)
             return Told(reason, kind, "Resume the queue", to, is_action=True)
+        case Code.TYPE_PAUSED if pauses and visit.may(Right.ADMIN, pauses[0].queue):
+            asked = {"type": task.type, "queue": pauses[0].queue}
+            to = visit.link("resume-type", **asked, range=None)
+            return Told(reason, kind, "Resume the type", to, is_action=True)
         case Code.DELAYED | Code.WAITS_FOR_RETRY | Code.SNOOZED if may:
             to = visit.link("tasks-reschedule", ids=[task.id], range=None)
             return Told(reason, kind, "Run it now", to, is_action=True)

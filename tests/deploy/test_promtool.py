@@ -34,7 +34,7 @@ def promtool(*arguments: str, stdin: bytes = b"") -> str:
 
 
 def test_the_rules_are_rules() -> None:
-    assert "17 rules found" in promtool("check", "rules", "wherry.rules.yml")
+    assert "18 rules found" in promtool("check", "rules", "wherry.rules.yml")
 
 
 def test_alerts_come_when_they_should_and_only_then() -> None:

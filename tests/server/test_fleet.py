@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from wherry.commands.schedules import TicksCounted
 from wherry.domain.flow import COUNTED, OTHER, Histogram, StateCount, States, Total, Totals
-from wherry.server.metrics import fleet_readings, schedule_readings
+from wherry.domain.limits import LimitSeen, LimitsSeen
+from wherry.server.metrics import fleet_readings, limit_readings, schedule_readings
 from wherry.telemetry.readings import Buckets, Reading
 
 
@@ -67,3 +68,56 @@ def test_ticks_of_schedules_beyond_the_limit_are_shown_together() -> None:
         (OTHER, "fired"): 7, (OTHER, "missed"): 2,
     }  # fmt: skip
     assert found(told, "wherry_schedules_late_seconds") == {(): 2.5}
+
+
+def test_a_limit_holds_a_queue_up_only_while_it_is_reached_and_tasks_wait() -> None:
+    limits = LimitsSeen(
+        (
+            LimitSeen("both", 5, 0.5, False),
+            LimitSeen("free", None, 2.0, True),
+            LimitSeen("full", 5, None, None),
+            LimitSeen("room", 5, 2.0, True),
+            LimitSeen("unused", 5, None, None),
+        ),
+        900,
+    )
+    counts = (
+        StateCount("both", "a", queued=3, leased=2),
+        StateCount("both", "b", queued=0, leased=4),
+        StateCount("free", "a", queued=3, delayed=2, parked=1),
+        StateCount("full", "a", leased=5),
+        StateCount("room", "a", queued=1, leased=4),
+    )
+
+    told = limit_readings(limits, States(counts, {}, False, 1.0))
+
+    assert found(told, "wherry_limited_queues") == {(): 900}
+    assert found(told, "wherry_queue_running_limit") == {
+        ("both",): 5, ("full",): 5, ("room",): 5, ("unused",): 5
+    }  # fmt: skip
+    assert found(told, "wherry_queue_limited_running") == {
+        ("both",): 6, ("full",): 5, ("room",): 4, ("unused",): 0
+    }  # fmt: skip
+    assert found(told, "wherry_queue_starts_per_second_limit") == {
+        ("both",): 0.5, ("free",): 2.0, ("room",): 2.0
+    }  # fmt: skip
+    assert found(told, "wherry_queue_held_up") == {
+        ("both", "running"): 1.0, ("both", "rate"): 0.0,
+        ("free", "rate"): 0.0,
+        ("full", "running"): 0.0,
+        ("room", "running"): 0.0, ("room", "rate"): 1.0,
+        ("unused", "running"): 0.0,
+    }  # fmt: skip
+
+
+def test_of_a_queue_that_is_not_counted_apart_only_its_limits_are_told() -> None:
+    limits = LimitsSeen((LimitSeen("counted", 5, 2.0, True), LimitSeen("many", 5, 2.0, True)), 2)
+    counts = (StateCount("", "", queued=9, leased=9), StateCount("counted", "a", queued=1))
+
+    told = limit_readings(limits, States(counts, {}, False, 1.0))
+
+    assert {labels for _, labels, _ in told if labels[:1] == ("many",)} == {("many",)}
+    assert found(told, "wherry_queue_limited_running") == {("counted",): 0}
+    assert found(told, "wherry_queue_held_up") == {
+        ("counted", "running"): 0.0, ("counted", "rate"): 1.0
+    }  # fmt: skip

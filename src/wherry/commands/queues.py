@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.flow import CountStates
 from wherry.domain.flow import OTHER
-from wherry.domain.limits import QueueLimits
+from wherry.domain.limits import LimitSeen, LimitsSeen, QueueLimits
 from wherry.domain.task import PausedType, QueueDepth
 
 
@@ -148,6 +148,18 @@ class ListStarts(Command[dict[str, float | None]]):
         queues = None if self.queues is None else list(self.queues)
         rows = yield Statement("queues/list_starts", {"queues": queues})
         return dict(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits(Command[LimitsSeen]):
+    """Read the limits of the first `most` queues that have any, and whether rates are used up."""
+
+    most: int
+
+    def answer(self) -> Answer[LimitsSeen]:
+        rows = yield Statement("queues/read_limits", {"most": self.most})
+        seen = tuple(LimitSeen(*row[:-1]) for row in rows)
+        return LimitsSeen(seen, rows[0][-1] if rows else 0)
 
 
 @dataclass(frozen=True, slots=True)

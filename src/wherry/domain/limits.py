@@ -72,3 +72,21 @@ class QueueLimits:
         if self.rate is not None:
             said.append(f"{self.rate:,} starts in {self.per_seconds:g} s, {self.burst:,} in one go")
         return "; ".join(said)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSeen:
+    """The limits of a queue as they are just now. None: there is no limit of that kind."""
+
+    queue: str
+    max_running: int | None
+    starts_per_second: float | None
+    is_rate_reached: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsSeen:
+    """The first queues that have limits, by name, and how many there are."""
+
+    limits: tuple[LimitSeen, ...]
+    queues: int

@@ -16,10 +16,12 @@ from typing import Final
 import psycopg
 
 from wherry.commands.flow import CountStates, ReadTotals
+from wherry.commands.queues import ReadLimits
 from wherry.commands.schedules import CountTicks, TicksCounted
 from wherry.commands.upkeep import ReadUpkeep
 from wherry.commands.workers import ListWorkers
 from wherry.domain.flow import OTHER, Histogram, States, Totals
+from wherry.domain.limits import LimitsSeen
 from wherry.domain.upkeep import Upkeep
 from wherry.errors import WherryError
 from wherry.telemetry.loggers import logger
@@ -36,6 +38,7 @@ STATEMENT_TIMEOUT: Final = "2s"
 PAIRS_SHOWN: Final = 200
 # The first by name.
 SCHEDULES_SHOWN: Final = 200
+LIMITS_SHOWN: Final = 200
 _KEPT_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 4.0
 _STATES: Final = (
@@ -72,6 +75,7 @@ class Fleet:
                 workers = await self._transport.call(ListWorkers())
                 upkeep = await self._transport.call(ReadUpkeep())
                 schedules = await self._transport.call(CountTicks())
+                limits = await self._transport.call(ReadLimits(LIMITS_SHOWN))
         except (WherryError, psycopg.Error, TimeoutError) as error:
             if self._patience.may_complain():
                 log.warning("metrics do without the database: %s", one_line(error))
@@ -83,6 +87,7 @@ class Fleet:
             Reading("wherry_workers_alive", (), alive),
             *upkeep_readings(upkeep),
             *schedule_readings(schedules),
+            *limit_readings(limits, states),
             # Of a thousand queues and types it takes a while, in which others are to be answered.
             *await asyncio.to_thread(fleet_readings, totals, states),
         ]
@@ -112,6 +117,38 @@ def schedule_readings(told: TicksCounted, *, shown: int = SCHEDULES_SHOWN) -> li
         *(Reading("wherry_schedule_ticks_total", labels, n) for labels, n in sums.items()),
         Reading("wherry_schedules_late_seconds", (), told.late_seconds),
     ]
+
+
+def limit_readings(seen: LimitsSeen, states: States) -> list[Reading]:
+    """Return the limits of queues, how many run under them, and which of them hold tasks up.
+
+    What runs and waits is known from the sums: of a queue that is not counted apart it is not told.
+    """
+    running: Counter[str] = Counter()
+    ready: Counter[str] = Counter()
+    for count in states.counts:
+        running[count.queue] += count.leased
+        ready[count.queue] += count.ready
+    # Where all are counted apart, a queue that is not among them holds nothing.
+    is_all_known = "" not in running
+    readings = [Reading("wherry_limited_queues", (), seen.queues)]
+    for limit in seen.limits:
+        queue = (limit.queue,)
+        is_known = is_all_known or limit.queue in running
+        runs, waits = running[limit.queue], bool(ready[limit.queue])
+        if limit.max_running is not None:
+            readings.append(Reading("wherry_queue_running_limit", queue, limit.max_running))
+            if is_known:
+                held = float(waits and runs >= limit.max_running)
+                readings.append(Reading("wherry_queue_limited_running", queue, runs))
+                readings.append(Reading("wherry_queue_held_up", (*queue, "running"), held))
+        if limit.starts_per_second is not None:
+            allowed = limit.starts_per_second
+            readings.append(Reading("wherry_queue_starts_per_second_limit", queue, allowed))
+            if is_known:
+                held = float(waits and bool(limit.is_rate_reached))
+                readings.append(Reading("wherry_queue_held_up", (*queue, "rate"), held))
+    return readings
 
 
 def fleet_readings(

@@ -68,6 +68,16 @@ FLEET: Final = (
         "From when an attempt was leased until its outcome was stored",
         _PAIR,
     ),
+    _now("wherry_limited_queues", "Queues that have limits"),
+    _now("wherry_queue_running_limit", "How many tasks of a queue may run at once", "queue"),
+    _now("wherry_queue_limited_running", "How many run now of a queue with that limit", "queue"),
+    _now("wherry_queue_starts_per_second_limit", "How many may start in a second", "queue"),
+    _now(
+        "wherry_queue_held_up",
+        "Whether ready tasks wait for that limit of their queue just now: 1 or 0",
+        "queue",
+        "limit",
+    ),
     _now("wherry_tally_age_seconds", "How old the newest of these sums is"),
     _now(
         "wherry_table_rows", "Rows of a table of Wherry, live and dead; estimates", "table", "kind"

@@ -72,6 +72,7 @@ async def test_a_server_tells_all_that_the_reference_promises(
     summed_up(connect(), "mail", "send")
     await app.aenqueue("send", queue="mail")
     await app.aadd_schedule("nightly", "0 3 * * *", "send")
+    await app.aset_queue_limits("mail", max_running=3, rate=30, per=60)
     async with asked(app) as client:
         posted = await client.post(
             "/api/v1/leases",
@@ -89,6 +90,9 @@ async def test_a_server_tells_all_that_the_reference_promises(
     assert told.of("wherry_task_wait_seconds_count", queue="mail", type="send") == 1
     assert told.of("wherry_task_run_seconds_bucket", queue="mail", le="0.01") == 1
     assert told.of("wherry_task_run_seconds_bucket", queue="mail", le="0.005") == 0
+    assert told.of("wherry_limited_queues") == 1
+    assert told.of("wherry_queue_running_limit", queue="mail") == 3
+    assert told.of("wherry_queue_starts_per_second_limit", queue="mail") == 0.5
     assert told.of("wherry_database_up") == 1
     assert told.of("wherry_command_seconds_count", command="lease_for_pollers") >= 1
     assert "process_resident_memory_bytes" in told.text

@@ -205,6 +205,20 @@ def test_a_chart_says_its_numbers(tabs: Tabs, shop: Site) -> None:
     tab.must_be_well()
 
 
+def test_times_of_a_schedule_stay_those_of_its_own_clock(tabs: Tabs, shop: Site) -> None:
+    tab = tabs.open(shop)
+    tab.page.clock.install()
+    tab.go("schedule?name=nightly-report")
+    stamp = re.compile(r"^\w{3} \d\d \w{3} 04:30$")
+
+    # The script says every second how long ago other moments are.
+    tab.page.clock.run_for(5_000)
+
+    for time in (".times time", "#history tbody th > time"):
+        expect(tab.page.locator(time).first).to_have_text(stamp)
+    tab.must_be_well()
+
+
 def test_the_theme_that_is_chosen_stays(tabs: Tabs, shop: Site) -> None:
     tab = tabs.open(shop, size=NARROW)
     tab.go("workers")

@@ -296,13 +296,15 @@ class ScheduleSeen:
     @property
     def next_local(self) -> datetime | None:
         """`next_at` in the schedule's own zone; in UTC if this machine does not know that zone."""
-        if self.next_at is None:
-            return None
+        return None if self.next_at is None else self.local(self.next_at)
+
+    def local(self, at: datetime) -> datetime:
+        """Return a moment in the schedule's own zone; in UTC if this machine does not know it."""
         try:
             zone = ZoneInfo(self.tz)
         except (LookupError, ValueError, OSError):
-            return self.next_at.astimezone(UTC)
-        return self.next_at.astimezone(zone)
+            return at.astimezone(UTC)
+        return at.astimezone(zone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,13 @@ class ScheduleRow:
 
 @dataclass(frozen=True, slots=True)
 class TickRow:
-    """What became of a time, as it is listed, with the state of its task."""
+    """What became of a time, as it is listed, with the state of its task.
+
+    `local` is the time on the clock of the schedule's zone.
+    """
 
     tick: Tick
+    local: datetime
     kind: str
     word: str
     task_kind: str = ""
@@ -82,7 +86,7 @@ async def show_schedule(visit: Visit) -> Shown:
         "times": _next_times(seen),
         "payload": await shown_text(visit, seen.payload_text, of="payload"),
         "headers": await _headers(visit, seen),
-        "ticks": [_tick(tick) for tick in page],
+        "ticks": [_tick(seen, tick) for tick in page],
         "next_before": page[-1].planned_at.isoformat() if len(ticks) > _TICKS else None,
         "is_later": before is not None,
         "missed_words": _MISSED_WORDS.get(seen.missed, seen.missed),
@@ -133,11 +137,12 @@ async def _headers(visit: Visit, seen: ScheduleSeen) -> object:
     return None if text in ("", "{}") else await shown_text(visit, text, of="headers")
 
 
-def _tick(tick: Tick) -> TickRow:
+def _tick(seen: ScheduleSeen, tick: Tick) -> TickRow:
+    local = seen.local(tick.planned_at)
     kind, word = _OUTCOMES.get(tick.outcome, ("idle", str(tick.outcome)))
     if tick.state is None:
-        return TickRow(tick, kind, word)
-    return TickRow(tick, kind, word, *STATES[State(tick.state)])
+        return TickRow(tick, local, kind, word)
+    return TickRow(tick, local, kind, word, *STATES[State(tick.state)])
 
 
 def _asked_name(visit: Visit) -> str:

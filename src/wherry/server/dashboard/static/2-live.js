@@ -124,7 +124,7 @@
   };
   setInterval(() => {
     if (document.hidden) return;
-    for (const time of document.querySelectorAll("time[datetime]:not([data-clock])")) {
+    for (const time of document.querySelectorAll("time[datetime]:not([data-clock], [data-as-it-is])")) {
       const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000;
       const said = Math.abs(seconds) < 1 ? "now" : seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`;
       if (time.textContent !== said) time.textContent = said;

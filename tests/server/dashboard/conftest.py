@@ -33,7 +33,7 @@ async def browse(app: wherry.App, service: Service) -> AsyncIterator[Browse]:
             await door.start()
             stack.push_async_callback(door.stop, 0.5)
             client = httpx.AsyncClient(
-                base_url=f"http://127.0.0.1:{door.port}/dashboard/", timeout=10, trust_env=False
+                base_url=f"http://127.0.0.1:{door.port}/dashboard/", timeout=60, trust_env=False
             )
             await stack.enter_async_context(client)
             if rights:

@@ -68,7 +68,7 @@ async def test_a_cancel_from_anywhere_reaches_the_handler(app: wherry.App, cance
 
     id = (await app.aenqueue("waits")).id
 
-    async with Server(app, HERE) as server, at_work(app, lease_for=1.5):
+    async with Server(app, HERE) as server, at_work(app, lease_for=3):
         await began.wait()
         await cancel(app, server, id)
         task = await finished(app, id)

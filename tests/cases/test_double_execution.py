@@ -57,11 +57,11 @@ async def test_a_worker_that_is_cut_from_new_work_keeps_what_it_has(
     @app.task(name="long")
     async def long() -> None:
         starts.append(wherry.current().attempt)
-        await asyncio.sleep(3)
+        await asyncio.sleep(5)
 
     connection = connect()
     cuts = 0
-    async with at_work(app, name="a", lease_for=1), at_work(app, name="b", lease_for=1):
+    async with at_work(app, name="a", lease_for=2), at_work(app, name="b", lease_for=2):
         id_ = (await app.aenqueue("long")).id
         await await_for(lambda: starts)
         running = asyncio.create_task(finished(app, id_))

@@ -105,7 +105,7 @@ def test_a_module_that_starts_a_worker_is_refused_instead_of_hanging(
 
     worker = started("worker", "shop:app", "--dsn", dsn)
 
-    assert worker.end(seconds=15) == 2
+    assert worker.end(seconds=60) == 2
     assert "starts a worker while it is imported" in worker.err
     assert "shop.py, line 5" in worker.err
 

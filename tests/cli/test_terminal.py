@@ -45,7 +45,7 @@ class Terminal:
         self._fd = ours
         self.seen = ""
 
-    def sees(self, text: str, *, seconds: float = 20.0) -> None:
+    def sees(self, text: str, *, seconds: float = 60.0) -> None:
         """Wait until *text* is to be seen."""
         ends_at = time.monotonic() + seconds
         while text not in self.seen and time.monotonic() < ends_at:
@@ -56,7 +56,7 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._fd, text.encode())
 
-    def end(self, *, seconds: float = 20.0) -> int:
+    def end(self, *, seconds: float = 60.0) -> int:
         ends_at = time.monotonic() + seconds
         while self._read(max(0.0, ends_at - time.monotonic())):
             pass
@@ -160,7 +160,7 @@ def test_stopped_in_the_middle_it_tells_what_was_done_and_goes_on_later(
         [*command, "--rate", "2/s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     # All would take half a minute.
-    wait_for(lambda: app.list_tasks(state="queued").tasks)
+    wait_for(lambda: app.list_tasks(state="queued").tasks, seconds=60)
 
     first.send_signal(signal.SIGINT)
 

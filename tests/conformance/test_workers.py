@@ -115,7 +115,7 @@ async def test_a_running_handler_is_told_of_its_cancel(app: wherry.App) -> None:
 
     id_ = (await app.aenqueue("waits")).id
 
-    async with at_work(app, lease_for=1.5):
+    async with at_work(app, lease_for=3):
         await in_state(app, id_, State.LEASED)
         assert await app.acancel(id_, reason="enough") is wherry.Canceled.REQUESTED
         task = await finished(app, id_)
@@ -132,13 +132,13 @@ async def test_leases_are_kept_for_as_long_as_a_handler_runs(app: wherry.App) ->
 
     id_ = (await app.aenqueue("long")).id
 
-    async with at_work(app, lease_for=1.2):
+    async with at_work(app, lease_for=4):
         first = (await in_state(app, id_, State.LEASED)).lease
         assert first is not None
 
         async def outlived() -> bool:
             lease = (await get(app, id_)).lease
-            return lease is not None and lease.expires_at > first.expires_at + timedelta(seconds=2)
+            return lease is not None and lease.expires_at > first.expires_at + timedelta(seconds=5)
 
         await until(outlived, what="the lease outlives its first end")
         go_on.set()

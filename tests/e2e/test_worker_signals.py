@@ -315,12 +315,12 @@ def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_goes_on
     queue: wherry.App, start: Start, tmp_path: Path
 ) -> None:
     """DBL-06: SIGSTOP and SIGCONT, as a machine that sleeps would do it."""
-    frozen = start("frozen", lease_for=1)
-    id_ = enqueue(queue, "blocks", {"seconds": 1})
+    frozen = start("frozen", lease_for=2)
+    id_ = enqueue(queue, "blocks", {"seconds": 4})
     began(tmp_path, id_)
     frozen.send(signal.SIGSTOP)
-    start("other", lease_for=1)
-    first = final(queue, id_, seconds=15)
+    start("other", lease_for=2)
+    first = final(queue, id_)
 
     frozen.send(signal.SIGCONT)
     wait_for(lambda: starts(tmp_path)["end", id_] == 2)

@@ -211,4 +211,4 @@ def sessions(dsn: str) -> Counter[str]:
 def wait_until_up(*workers: WorkerProcess) -> None:
     """Wait until all of these workers have begun to work."""
     for worker in workers:
-        wait_for(worker.is_up, seconds=20, what=f"{worker.name} is up")
+        wait_for(worker.is_up, seconds=60, what=f"{worker.name} is up")

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from tests.lateness import late_machine
 from wherry.embedded.find import find_all
 from wherry.embedded.locks import is_held
 
@@ -93,10 +94,13 @@ class User:
 
 
 def wait_until(fact: Callable[[], bool], what: str, *, within_seconds: float = 10.0) -> None:
+    """Wait until it is so: so long, and what the machine is late at each step on the way."""
     ends_at = time.monotonic() + within_seconds
-    while not fact():
-        assert time.monotonic() < ends_at, f"not within {within_seconds} s: {what}"
-        time.sleep(0.01)
+    with late_machine() as machine:
+        while not fact():
+            late = 20 * machine.longest
+            assert time.monotonic() < ends_at + late, f"not within {within_seconds} s: {what}"
+            time.sleep(0.01)
 
 
 def is_stopped(home: Path) -> bool:

@@ -34,7 +34,7 @@ class Served:
         """Wait until it listens."""
         wait_for(
             lambda: "see /docs there" in self.said or self.process.poll() is not None,
-            seconds=30,
+            seconds=60,
             what="the server is up",
         )
         places = [re.search(rf"{door} on (\S+)", self.said) for door in ("gRPC", "HTTP")]

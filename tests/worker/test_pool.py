@@ -69,11 +69,11 @@ async def test_a_clogged_pool_keeps_no_heartbeat_and_names_what_to_change(
             failed.append(str(error))
             raise
         finally:
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(3)
 
     ids = [each.id for each in await uses_the_app.aenqueue_many([{"n": n} for n in range(20)])]
     app.enqueue("nobody knows this", key="the same", queue="elsewhere", tx=locker)
-    async with at_work(app, concurrency=20, lease_for=1):
+    async with at_work(app, concurrency=20, lease_for=2):
         await await_for(lambda: len(failed) == 18)
         locker.rollback()
         tasks = await all_finished(app, ids)

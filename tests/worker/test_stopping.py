@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Any
 
 import pytest
 
 import wherry
 from tests.facts import await_for
+from tests.lateness import late_machine
 from tests.worker.support import Slots, at_work, finished, get, in_state
 from wherry.domain.retry import Fixed
 from wherry.domain.state import State
@@ -117,12 +119,12 @@ async def test_a_lost_lease_cancels_its_handler_within_a_beat_and_its_report_is_
                 seen.append((attempt, "canceled"))
                 raise
 
-    async with at_work(app, concurrency=2, lease_for=3):
+    async with at_work(app, concurrency=2, lease_for=9):
         id_ = (await app.aenqueue("hangs")).id
         await await_for(lambda: seen)
-        clock.advance(seconds=4)
-        # Well before the 3 s after which it would notice by its own clock.
-        await await_for(lambda: (1, "canceled") in seen, seconds=2)
+        clock.advance(seconds=10)
+        # Well before the 9 s after which it would notice by its own clock.
+        await await_for(lambda: (1, "canceled") in seen, seconds=6)
         task = await finished(app, id_)
         await slots.are_all_used()
 
@@ -183,13 +185,18 @@ async def test_a_cancel_reaches_an_async_handler_within_a_beat(
         began.set()
         await asyncio.sleep(HANGS)
 
-    async with at_work(app, concurrency=concurrency, lease_for=3, listen=listen):
-        id_ = (await app.aenqueue("hangs")).id
-        await began.wait()
-        answer = await app.acancel(id_)
-        task = await finished(app, id_, seconds=3)
-        await slots.are_all_used()
+    with late_machine() as machine:
+        async with at_work(app, concurrency=concurrency, lease_for=3, listen=listen):
+            id_ = (await app.aenqueue("hangs")).id
+            await began.wait()
+            answer = await app.acancel(id_)
+            canceled_at = time.monotonic()
+            task = await finished(app, id_)
+            took = time.monotonic() - canceled_at
+            await slots.are_all_used()
 
+    # A machine that is late is late at each step on the way.
+    assert took < 3 + 20 * machine.longest
     assert answer is Canceled.REQUESTED
     assert task.state is State.CANCELED
     assert task.reason == "canceled while it ran"
@@ -310,11 +317,11 @@ async def test_a_shutdown_lets_a_handler_finish_in_the_time_there_is(app: wherry
     @app.task(name="long")
     async def long() -> None:
         starts.append(1)
-        await asyncio.sleep(3)
+        await asyncio.sleep(5)
 
     id_ = (await app.aenqueue("long")).id
-    async with at_work(app, name="other", queues=["elsewhere"], lease_for=1):
-        async with at_work(app, name="leaving", lease_for=1, shutdown=20):
+    async with at_work(app, name="other", queues=["elsewhere"], lease_for=2):
+        async with at_work(app, name="leaving", lease_for=2, shutdown=20):
             await await_for(lambda: starts)
         task = await get(app, id_)
 

@@ -266,6 +266,13 @@ CASES = [
     Case("look for ids that the sequence is behind of", lambda: CatchUpIds(), 600,
          first="select setval('wherry.task_id', (select max(id) from wherry.tasks))",
          is_function=True),
+    # Near the end, for what it has put there is in the way of others.
+    Case("unpark past what is paused in its queue", lambda: UnparkTasks(200), 4300,
+         first=f"{WORKER.replace('strange7', 'big')}; insert into wherry.paused_type values"
+               " ('big', 'q1', now()); insert into wherry.live (id, position, created_at,"
+               " run_after, max_attempts, state, queue, type, payload)"
+               " select 500000 + n, n, now(), now(), 20, 'parked', case when n % 25 = 0 then 'q2'"
+               " else 'q1' end, 'big', '{}' from generate_series(1, 5000) as n"),
     # The last: with another now() the plans of all others are made anew.
     Case("drop past days", lambda: DropPastDays(50), 1500, is_function=True,
          first=f"{TOMORROW}; select wherry.drop_past_days(50) from generate_series(1, 3)"),

@@ -2,7 +2,7 @@
 -- takes:   most integer
 -- returns: type, queues, tasks, oldest_seconds (since the oldest was due)
 -- locks:   none
--- index:   live_parked, paused_type_pkey
+-- index:   live_parked_in_queue, paused_type_pkey
 with waiting as materialized (
     select live.type, live.queue, live.run_after
       from wherry.live

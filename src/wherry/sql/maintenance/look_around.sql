@@ -5,7 +5,7 @@
 --          first time to live is over; null if there is none, negative if it has passed), parked, ready (whether
 --          there is any such task), chores (which are due), schedule_in (seconds until the next schedule is due)
 -- locks:   none
--- index:   lease_by_expiry, live_delayed, live_discard, live_parked, live_ready, chore_pkey, schedule_due
+-- index:   lease_by_expiry, live_delayed, live_discard, live_parked_in_queue, live_ready, chore_pkey, schedule_due
 select (select extract(epoch from lease.expires_at - wherry.now())::double precision
           from wherry.lease
          order by lease.expires_at

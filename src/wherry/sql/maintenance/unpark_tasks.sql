@@ -1,9 +1,10 @@
--- Bring back parked tasks whose type some live worker knows now, and is not paused. For one that knows any type the parked
--- types are named by jumping from one to the next in the index.
+-- Bring back parked tasks whose type some live worker knows now, and is not paused. The queues of a type that have parked
+-- tasks are named by jumping from one to the next in the index, so that what is paused in one of them is not walked; and so
+-- are the types, for a worker that knows any.
 -- takes:   batch integer
 -- returns: unparked (how many), woken (how many notifications)
 -- locks:   the rows, skip locked
--- index:   live_parked, live_pkey, paused_type_pkey
+-- index:   live_parked_in_queue, live_pkey, paused_type_pkey
 with recursive hop as (
     (select live.type
        from wherry.live
@@ -31,28 +32,53 @@ known as materialized (
       from hop
      where hop.type is not null
 ),
-back as materialized (
-    select live.id, live.queue
-      from wherry.live
-     where live.state = 'parked'
-       and live.type = any (array(
-               select known.type
-                 from known
-                where not exists (
-                      select from wherry.paused_type
-                       where paused_type.type = known.type
-                         and paused_type.queue = ''
-                      offset 0
-                      )
-           ))
-       and not exists (
+-- No further than the batch asks for.
+place as (
+    select known.type,
+           (select live.queue
+              from wherry.live
+             where live.state = 'parked'
+               and live.type = known.type
+             order by live.queue
+             limit 1) as queue
+      from known
+     where not exists (
            select from wherry.paused_type
-            where paused_type.type = live.type
-              and paused_type.queue = live.queue
+            where paused_type.type = known.type
+              and paused_type.queue = ''
+           offset 0
+           )
+     union all
+    select place.type,
+           (select live.queue
+              from wherry.live
+             where live.state = 'parked'
+               and live.type = place.type
+               and live.queue > place.queue
+             order by live.queue
+             limit 1)
+      from place
+     where place.queue is not null
+),
+back as materialized (
+    select found.id, found.queue
+      from place
+     cross join lateral (
+           select live.id, live.queue
+             from wherry.live
+            where live.state = 'parked'
+              and live.type = place.type
+              and live.queue = place.queue
+            limit :batch::integer
+              for update skip locked
+     ) as found
+     where not exists (
+           select from wherry.paused_type
+            where paused_type.type = place.type
+              and paused_type.queue = place.queue
            offset 0
            )
      limit :batch::integer
-       for update skip locked
 ),
 moved as (
     update wherry.live

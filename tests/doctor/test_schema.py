@@ -9,7 +9,7 @@ import pytest
 
 from tests.doctor.conftest import Look
 from tests.facts import wait_for
-from tests.pg.support import Session, spec
+from tests.pg.support import OpenSession, Session, spec
 from wherry.commands.maintenance import DropPastDays
 from wherry.doctor.finding import Verdict
 from wherry.doctor.patient import Patient
@@ -127,13 +127,42 @@ def test_days_that_should_be_gone_are_told(look: Look, session: Session, clock: 
     assert look("past days").verdict is OK
 
 
+def test_a_day_that_was_taken_out_and_is_held_up_is_told(
+    look: Look, session: Session, open_session: OpenSession, clock: Clock
+) -> None:
+    first = clock.now().date()
+    clock.advance(days=9)
+    while session.value("select count(*) from wherry.past_day") == 0:
+        assert session.call(DropPastDays())
+    table = f"past_{first:%Y%m%d}"
+    # As a dump does.
+    other = open_session()
+    other.begin()
+    other.rows(f"select from wherry.{table}")
+    assert session.call(DropPastDays()) is False
+    made = session.rows("select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid"
+                        " where i.inhparent = 'wherry.finished'::regclass")  # fmt: skip
+    for [late] in made:
+        if f"finished_{first:%Y%m%d}" < late < f"finished_{clock.now():%Y%m%d}":
+            session.rows(f"drop table wherry.{late}")
+
+    assert look("past days").verdict is PROBLEM
+    assert f"the table {table} was taken out of finished" in look("past days").seen
+    assert f"'{table}'::regclass" in (look("past days").advice or "")
+
+    other.rollback()
+    while session.call(DropPastDays()):
+        pass
+    assert look("past days").verdict is OK
+
+
 def test_days_are_told_by_the_databases_own_date(patient: Patient, clock: Clock) -> None:
     clock.advance(days=2)
 
-    [today, made, days_ahead, in_default] = patient.row("doctor/read_days")
+    [today, made, days_ahead, in_default, detached] = patient.row("doctor/read_days")
 
     assert today == clock.now().date()
-    assert (days_ahead, in_default) == (30, 0)
+    assert (days_ahead, in_default, detached) == (30, 0, [])
     assert isinstance(clock.now(), datetime)
     assert len(made) >= 30
 

@@ -92,7 +92,7 @@ def judge_indexes(rows: Rows) -> Judgment:
 
 def judge_days(rows: Rows) -> Judgment:
     """Whether the days are made in which tasks that finish now are kept."""
-    [[today, made, days_ahead, in_default]] = rows
+    [[today, made, days_ahead, in_default, _]] = rows
     wanted = [today + timedelta(days=n) for n in range(days_ahead + 1)]
     missing = sorted(set(wanted) - set(made))
     advice = (
@@ -126,8 +126,9 @@ def judge_ids(rows: Rows) -> Judgment:
 
 def judge_past_days(rows: Rows) -> Judgment:
     """Whether days whose retention is over are dropped."""
-    [[today, made, _, _]] = rows
-    past: list[date] = [day for day in made if day < today - timedelta(days=_LATE_DAYS)]
+    [[today, made, _, _, detached]] = rows
+    late = today - timedelta(days=_LATE_DAYS)
+    past: list[date] = sorted(day for day in (*made, *detached) if day < late)
     if not past:
         return fine("every day whose retention is over was dropped")
     seen = f"{count(len(past), 'day')} should have been dropped, the oldest {past[0]}"
@@ -135,6 +136,14 @@ def judge_past_days(rows: Rows) -> Judgment:
         "see that a worker or a server runs, and that nobody reads finished tasks in a long"
         " transaction: the drop waits for a moment without readers"
     )
+    if detached and detached[0] < late:
+        # It is no part of finished any more, so that whoever is in the way is seen at it alone.
+        table = f"past_{detached[0]:%Y%m%d}"
+        seen += f"; the table {table} was taken out of finished for it, and is there still"
+        advice += (
+            f". Who is in the way of {table} now is told by `select pid, mode from pg_locks where"
+            f" relation = '{table}'::regclass` (in your schema); days after it wait for it"
+        )
     is_bad = past[0] < today - timedelta(days=_TOO_LATE_DAYS)
     return (problem if is_bad else warning)(seen, advice)
 

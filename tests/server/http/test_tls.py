@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -63,6 +64,27 @@ async def served(port: int, context: ssl.SSLContext | None) -> bool:
         return False
     assert answer.status_code == 200
     return True
+
+
+async def test_a_client_that_never_finishes_its_handshake_is_gone_with_the_door(
+    issuer: Issuer, service: Service, authenticator: Authenticator
+) -> None:
+    settings = HttpSettings(address="localhost:0", tls=issuer.files, is_open=True)
+    door = HttpDoor(service, authenticator, Polls(), settings)
+    port = await door.start()
+    silent = [await asyncio.open_connection("localhost", port) for _ in range(2)]
+    # A record that says that a handshake of 512 bytes comes, and then nothing.
+    silent[1][1].write(b"\x16\x03\x01\x02\x00")
+    # Accepted in order: who is served came after them.
+    assert await served(port, trusting(issuer.ca))
+
+    await door.stop(0.1)
+
+    async with asyncio.timeout(20):
+        ends = [await reader.read() for reader, _ in silent]
+    assert ends == [b"", b""]
+    for _, writer in silent:
+        writer.close()
 
 
 async def test_only_who_trusts_the_certificate_is_served(issuer: Issuer, opened: Any) -> None:

@@ -18,6 +18,7 @@ from wherry.errors import ConfigError
 from wherry.server.addresses import parse_address
 from wherry.server.http.app import HttpApp
 from wherry.server.http.health import Health
+from wherry.server.http.listening import ListeningSocket
 from wherry.server.http.metrics import Metrics
 from wherry.server.http.protocol import Connection
 from wherry.server.http.tls import listening_context
@@ -76,6 +77,7 @@ class HttpDoor:
         self._dashboard: Dashboard | None = None
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._sockets: list[ListeningSocket] = []
         self.port = 0
 
     async def start(self) -> int:
@@ -102,10 +104,10 @@ class HttpDoor:
             root_path=settings.root_path.rstrip("/"),
             context=context,
         )
-        sockets = await asyncio.to_thread(_bound, settings.address)
+        self._sockets = sockets = await asyncio.to_thread(_bound, settings.address)
         self.port = sockets[0].getsockname()[1]
         self._server = server = _Server(config)
-        self._serving = asyncio.create_task(server.serve(sockets=sockets), name="http")
+        self._serving = asyncio.create_task(server.serve(sockets=[*sockets]), name="http")
         while not server.started:
             if self._serving.done():
                 self._serving.result()
@@ -135,6 +137,9 @@ class HttpDoor:
             await asyncio.wait(answering, timeout=_LEAVE_WITHIN_SECONDS)
         for connection in list(server.server_state.connections):
             connection.transport.abort()
+        # No protocol of ours knows of who has not finished a TLS handshake.
+        for sock in self._sockets:
+            sock.hang_up()
         if not serving.done():
             serving.cancel()
         await asyncio.wait([serving], timeout=_LEAVE_WITHIN_SECONDS)
@@ -185,17 +190,17 @@ def _config(
     )
 
 
-def _bound(address: str) -> list[socket.socket]:
+def _bound(address: str) -> list[ListeningSocket]:
     """Return sockets on all that *address* stands for, with one port. Raises ConfigError."""
     asked = parse_address(address)
     port = asked.port
-    sockets: list[socket.socket] = []
+    sockets: list[ListeningSocket] = []
     try:
         found = socket.getaddrinfo(
             asked.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         for family, kind, protocol, _, place in dict.fromkeys(found):
-            sock = socket.socket(family, kind, protocol)
+            sock = ListeningSocket(family, kind, protocol)
             sockets.append(sock)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import to_thread
 from collections.abc import Callable
 from typing import Any
@@ -11,12 +12,21 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import wherry
+from tests.facts import await_for
 from wherry.commands.tasks import EnqueueTasks
 from wherry.config import PoolSettings
 from wherry.domain.options import Options
+from wherry.transport import pool, pool_blocking
+from wherry.transport.patience import Patience
 from wherry.transport.session import SessionTransport
 
 Connect = Callable[..., psycopg.Connection[Any]]
+OURS = (
+    " from pg_stat_activity where application_name = 'wherry app' and datname = current_database()"
+)
+HELD = f"select count(*) {OURS} and wait_event_type = 'Lock'".encode()
+# It waits until they are gone.
+END_ALL = f"select pg_terminate_backend(pid, 30000) {OURS}".encode()
 
 
 @pytest.mark.parametrize("encoding", ["UTF8", "LATIN1", "SQL_ASCII"])
@@ -64,15 +74,44 @@ def test_a_lost_connection_is_made_anew_with_what_was_prepared(
     app: wherry.App, connect: Connect
 ) -> None:
     ids = [app.enqueue("t").id]
-    connect().execute(
-        "select pg_terminate_backend(pid) from pg_stat_activity"
-        " where application_name = 'wherry app' and datname = current_database()"
-    )
+    connect().execute(END_ALL)
 
     ids += [app.enqueue("t").id for _ in range(3)]
 
     rows = connect().execute("select id from wherry.live order by id").fetchall()
     assert [id for (id,) in rows] == ids
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_those_that_died_while_they_lay_idle_are_passed_without_a_pause(
+    dsn: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, blocking: bool
+) -> None:
+    """A restart ends them all, and one thread alone meets them one by one."""
+    pauses: list[float] = []
+
+    class Told(Patience):
+        def next_pause(self, *, after: float = 0.0) -> float:
+            pauses.append(super().next_pause(after=after))
+            return pauses[-1]
+
+    monkeypatch.setattr(pool_blocking if blocking else pool, "Patience", Told)
+    sql = connect()
+    async with wherry.App(dsn, pool_size=5) as app:
+
+        async def enqueue() -> None:
+            await (to_thread(app.enqueue, "t") if blocking else app.aenqueue("t"))
+
+        with sql.transaction():
+            sql.execute("lock table wherry.live in exclusive mode")
+            many = asyncio.gather(*(enqueue() for _ in range(5)))
+            await await_for(lambda: connect().execute(HELD).fetchone() == (5,))
+        await many
+        sql.execute(END_ALL)
+
+        await enqueue()
+
+    assert pauses == []
+    assert sql.execute("select count(*) from wherry.live").fetchone() == (6,)
 
 
 # What a deferred trigger does happens at the commit, after the statement has told its result.

@@ -111,9 +111,12 @@ class PoolTransport:
         deadline = monotonic() + self.settings.acquire_timeout.total_seconds()
         patience: Patience | None = None
         heard_nothing = False
+        asked_at = monotonic()
         while True:
+            connection: AsyncConnection | None = None
             try:
-                return await self._once(command)
+                connection = await self._trusted()
+                return await self._once(connection, command)
             except (psycopg.Error, OSError) as error:
                 fault = fault_of(error)
                 may_repeat = fault is Fault.TRANSIENT or (
@@ -126,11 +129,14 @@ class PoolTransport:
                     raise (translated(error, schema=self.schema) or error) from error
                 if fault is Fault.LOST:
                     command = command.again()
+                    if connection is not None and connection.made_at < asked_at:
+                        # It may have been dead for long, as those that lay idle beside it: that
+                        # says nothing of the database now, and each of them is met once only.
+                        continue
             patience = patience or Patience(first=0.02, longest=SOON_SECONDS)
             await asyncio.sleep(patience.next_pause())
 
-    async def _once(self, command: Command[R]) -> R:
-        connection = await self._trusted()
+    async def _once(self, connection: AsyncConnection, command: Command[R]) -> R:
         asked_at = monotonic()
         connection.answer_seconds = BRIEF_ANSWER_SECONDS if command.brief else ANSWER_SECONDS
         try:

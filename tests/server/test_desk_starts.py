@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from datetime import timedelta
 
 import pytest
@@ -12,9 +14,27 @@ from tests.facts import await_for
 from tests.statements import count_statements
 from wherry.domain.lease import Lease
 from wherry.server.caller import ANYBODY
-from wherry.server.running import Running
+from wherry.server.running import Running, running_service
 
 pytestmark = pytest.mark.usefixtures("told_only")
+
+
+async def test_nobody_waits_for_a_start_once_the_server_has_ended(app: wherry.App) -> None:
+    """A rate may be a day's: until then the loop would hold all that a server is made of."""
+    await app.aset_queue_limits("default", rate=1, per=timedelta(days=1), burst=1)
+    for _ in range(2):
+        await app.aenqueue("t")
+    async with running_service(app) as running:
+        found = weakref.ref(running.desk)
+        [_begun] = (await running.service.lease(ANYBODY, worker="w")).leases
+        assert (await running.service.lease(ANYBODY, worker="w")).leases == []
+    del running
+
+    def is_gone() -> bool:
+        gc.collect()
+        return found() is None
+
+    await await_for(is_gone, what="the desk is gone")
 
 
 async def test_a_rate_that_is_raised_holds_for_whoever_waits_by_the_old_one(

@@ -29,6 +29,7 @@ from wherry.server.dealing import deal
 from wherry.server.marks import Marks
 from wherry.server.returns import Returns
 from wherry.server.roster import Roster, Who
+from wherry.server.start_timers import StartTimers
 from wherry.server.waiters import Poll, Sought, Waiter
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
@@ -79,8 +80,7 @@ class Desk:
         self._trouble: Exception | None = None
         self._trouble_until = 0.0
         self._cursors = Cursors(leasing, queues=None)
-        self._starts = Starts(leasing, queues=None)
-        self._start_timers: dict[str, asyncio.TimerHandle] = {}
+        self._starts = StartTimers(Starts(leasing, queues=None), may_start=self._found)
         self._returns = Returns(keeping)
         self._roster = Roster(keeping, changed=self._directive_changed, deaf_seconds=deaf_seconds)
         self._marks = Marks(
@@ -95,11 +95,14 @@ class Desk:
 
     async def run(self) -> None:
         """Serve for ever; the owner cancels it, after `drain`."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._deal_on(), name="desk")
-            group.create_task(self._marks.run(), name="marks")
-            group.create_task(self._returns.run(), name="returns")
-            group.create_task(self._roster.run(self._waiting_workers), name="roster")
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._deal_on(), name="desk")
+                group.create_task(self._marks.run(), name="marks")
+                group.create_task(self._returns.run(), name="returns")
+                group.create_task(self._roster.run(self._waiting_workers), name="roster")
+        finally:
+            self._starts.cancel()
 
     async def poll(self, poll: Poll) -> list[Lease]:
         """Return leases for a poll, waiting as long as it says; maybe none.
@@ -258,7 +261,7 @@ class Desk:
             try:
                 began = monotonic()
                 await self._round(hungry)
-                await self._wait_for_starts(began)
+                await self._starts.wait(began)
             except Exception as error:  # noqa: BLE001 - the border of a service's tick
                 await self._bear(error, hungry)
             else:
@@ -295,19 +298,6 @@ class Desk:
                     self._keep_quiet(waiter.poll.sought)
                 if not self._marks.knows(waiter.poll.marks):
                     self._marks.wake()
-
-    async def _wait_for_starts(self, look_at: float) -> None:
-        """Look again at queues whose rate is limited when it lets their next task start."""
-        loop = asyncio.get_running_loop()
-        for queue, seconds in (await self._starts.after(look_at)).items():
-            # The rate may be another one by now: who waits for tomorrow may start in a second.
-            if timer := self._start_timers.pop(queue, None):
-                timer.cancel()
-            self._start_timers[queue] = loop.call_later(seconds, self._may_start, queue)
-
-    def _may_start(self, queue: str) -> None:
-        del self._start_timers[queue]
-        self._found([queue])
 
     def _keep_quiet(self, sought: Sought) -> None:
         if len(self._quiet) >= _MOST_QUIET:

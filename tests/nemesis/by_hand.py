@@ -30,6 +30,8 @@ EARLIER_KEPT = 60
 MANY_AT_ONCE, LONG_SECONDS = 20, 3.0
 # Of its turns those in which it leases what is limited, by so many threads more.
 RUSH_SHARE, RUSHING = 0.25, 3
+# Longer than any call of an App takes to give up, whatever is shot at.
+RUSH_SECONDS = 120.0
 IN_A_TRANSACTION = "complete in a transaction"
 VERBS = ("complete", "fail", "snooze", "release", IN_A_TRANSACTION)
 
@@ -62,14 +64,17 @@ class Hand:
         taken: list[Lease] = []
 
         def take() -> None:
-            gate.wait()
+            # One whose thread was not made, or has died, must not hold the others for ever.
+            gate.wait(timeout=RUSH_SECONDS)
             taken.extend(self.lease(queue=LIMITED, most=MANY_AT_ONCE, seconds=LONG_SECONDS))
 
         rushing = [threading.Thread(target=take) for _ in range(RUSHING)]
         for each in rushing:
             each.start()
         for each in rushing:
-            each.join()
+            each.join(timeout=RUSH_SECONDS)
+            if each.is_alive():
+                raise TimeoutError(f"a lease was not answered within {RUSH_SECONDS:g} s")
         for lease in taken:
             self.report(lease, self._rng.choice(("complete", "release")))
 

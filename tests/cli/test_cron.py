@@ -115,7 +115,7 @@ def test_a_schedule_is_added_once_and_deleted(cli: Cli, nightly: str) -> None:
 
 def test_what_a_live_worker_declares_is_not_deleted(cli: Cli, app: App) -> None:
     from tests.pg.schedules import schedule
-    from wherry.commands.scheduling import DeclareSchedules
+    from wherry.commands.declaring import DeclareSchedules
     from wherry.commands.workers import BeatWorker
 
     instance = "00000000-0000-0000-0000-000000000001"

@@ -11,12 +11,15 @@ import pytest
 
 import wherry
 from tests.conformance.support import get
+from tests.facts import await_for
 from tests.pg.schedules import schedule
 from tests.pg.support import spec
-from wherry.commands.scheduling import DeclareSchedules, SettleSchedules
+from tests.worker.support import at_work
+from wherry.commands.declaring import DeclareSchedules
+from wherry.commands.scheduling import SettleSchedules
 from wherry.commands.workers import BeatWorker, LeaveWorker
 from wherry.domain.cron import TickOutcome
-from wherry.domain.retry import Fixed, to_json
+from wherry.domain.retry import Additive, Fixed, to_json
 from wherry.domain.schedule import Schedule
 from wherry.domain.state import State
 from wherry.testing import Clock
@@ -24,11 +27,15 @@ from wherry.testing import Clock
 ONE = str(UUID(int=1))
 
 
-async def declare(app: wherry.App, *schedules: Schedule) -> None:
+async def beat(app: wherry.App, instance: str) -> None:
     command = BeatWorker(
-        instance=ONE, name="w", host="h", pid=1, queues=None, types=("t",), alive_seconds=1e9
+        instance=instance, name="w", host="h", pid=1, queues=None, types=("t",), alive_seconds=1e9
     )
     await app.acarry(command)
+
+
+async def declare(app: wherry.App, *schedules: Schedule) -> None:
+    await beat(app, ONE)
     await app.acarry(DeclareSchedules(schedules, ONE))
 
 
@@ -57,6 +64,72 @@ async def test_schedules_are_the_same(app: wherry.App, database: wherry.App) -> 
     assert nightly.next_local is not None
     assert (nightly.next_local.hour, nightly.next_local.minute) == (3, 0)
     assert await app.aget_schedule("nobody") is None
+
+
+def full(n: int) -> Schedule:
+    """Return a schedule of which everything is said."""
+    task = spec(
+        queue="mail",
+        tags=("ü", "b"),
+        headers={"b": "1", "a": "2", "c": "3", "d": "4"},
+        payload={"é": 1.5, "b": 12345678901234567890123, "a": [None, ""]},
+    )._replace(
+        priority=-3,
+        max_attempts=7,
+        retry=to_json(Additive(timedelta(seconds=0.3), jitter=timedelta(seconds=1))),
+        timeout_seconds=0.1,
+        ttl_seconds=86_400.7,
+    )
+    made = schedule(f"full {n}", "*/7 0 3 * * 1-5", tz="Europe/Berlin", missed="all")
+    return replace(made, task=task)
+
+
+async def test_a_schedule_is_added_by_hand(app: wherry.App, database: wherry.App) -> None:
+    made = await app.aadd_schedule(
+        "nightly", "0 3 * * *", "report", {"a": 1.5}, tz="Asia/Kolkata", missed="all",
+        overlap="skip", queue="mail", priority=3, tags=["ü"], timeout=9, reason="why",
+    )  # fmt: skip
+    again = await app.aadd_schedule("nightly", "0 4 * * *", "report")
+
+    found = await database.aget_schedule("nightly")
+
+    assert (made, again) == (True, False)
+    assert found is not None
+    assert (found.by_hand, found.cron, found.tz) == (True, "0 3 * * *", "Asia/Kolkata")
+    assert (found.type, found.queue, found.payload_text) == ("report", "mail", '{"a":1.5}')
+    assert (found.missed, found.overlap) == ("all", "skip")
+    assert (found.priority, found.tags, found.timeout_seconds) == (3, ("ü",), 9.0)
+    with pytest.raises(wherry.InvalidTask, match="cron"):
+        await app.aadd_schedule("bad", "never", "report")
+
+
+async def test_what_a_worker_declares_is_the_same_by_either_way(
+    app: wherry.App, database: wherry.App
+) -> None:
+    """Else workers of the same code would take one another's schedules for changed ones."""
+
+    @app.schedule("* * * * * *", payload={"a": 1})
+    @app.task(name="t", queue="mail")
+    async def t(a: int) -> None:
+        assert (a, wherry.current().schedule) == (1, "t")
+
+    async def brought() -> Any:
+        found = await database.aget_schedule("t")
+        return found is not None and found.fired > 0
+
+    for n in range(3):
+        app.timetable.add(full(n), t)
+
+    async with at_work(app, queues=["mail"]):
+        await await_for(brought)
+        seen = await database.alist_schedules()
+        await beat(database, ONE)
+        stood = await database.acarry(DeclareSchedules(tuple(app.timetable), ONE))
+
+    assert [each.declared_by for each in seen] == [1] * 4
+    assert (stood.added, stood.replaced, stood.gave_way) == ((), (), ())
+    # Its declarations went with it.
+    assert {each.declared_by for each in await database.alist_schedules()} == {1}
 
 
 async def test_what_became_of_its_times_is_the_same(

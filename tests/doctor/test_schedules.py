@@ -7,8 +7,8 @@ import pytest
 from tests.doctor.conftest import Look
 from tests.pg.schedules import NOON, StillClock, beat, declare, schedule
 from tests.pg.support import Session
+from wherry.commands.declaring import AddSchedule
 from wherry.commands.schedules import PauseSchedule
-from wherry.commands.scheduling import AddSchedule
 from wherry.commands.workers import LeaveWorker
 from wherry.doctor.finding import Verdict
 

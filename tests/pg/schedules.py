@@ -7,8 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from tests.pg.support import Session, spec
+from wherry.commands.declaring import DeclareSchedules, Stood
 from wherry.commands.schedules import ListSchedules, ListTicks
-from wherry.commands.scheduling import DeclareSchedules, Settled, SettleSchedules, Stood
+from wherry.commands.scheduling import Settled, SettleSchedules
 from wherry.commands.workers import BeatWorker
 from wherry.domain.cron import Missed, Overlap, read_cron
 from wherry.domain.schedule import Schedule, ScheduleSeen, Tick

@@ -22,8 +22,8 @@ from tests.pg.schedules import (
     settle,
 )
 from tests.pg.support import OpenSession, Session, result_of
+from wherry.commands.declaring import AddSchedule, DeclareSchedules
 from wherry.commands.schedules import PauseSchedule, ResumeSchedule
-from wherry.commands.scheduling import AddSchedule, DeclareSchedules
 from wherry.commands.workers import LeaveWorker
 
 OLD = schedule(payload={"of": "old"})

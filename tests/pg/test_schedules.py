@@ -23,6 +23,7 @@ from tests.pg.schedules import (
 from tests.pg.support import OpenSession, Session, result_of
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
+from wherry.commands.declaring import AddSchedule
 from wherry.commands.schedules import (
     DeleteSchedule,
     ListSchedules,
@@ -31,7 +32,7 @@ from wherry.commands.schedules import (
     ResumeSchedule,
     RunSchedule,
 )
-from wherry.commands.scheduling import AddSchedule, SettleSchedules
+from wherry.commands.scheduling import SettleSchedules
 from wherry.commands.tasks import DrawTaskIds, new_token
 from wherry.commands.workers import LeaveWorker
 from wherry.errors import NotFound

@@ -19,8 +19,9 @@ from tests.pg.schedules import (
     ticks,
 )
 from tests.pg.support import OpenSession, Session
+from wherry.commands.declaring import DeclareSchedules
 from wherry.commands.schedules import CountTicks, PruneTicks
-from wherry.commands.scheduling import DeclareSchedules, ListDue, SettleSchedules
+from wherry.commands.scheduling import ListDue, SettleSchedules
 from wherry.commands.workers import LeaveWorker
 from wherry.domain.state import State
 

@@ -14,13 +14,14 @@ import pytest
 from tests.pg.schedules import schedule
 from tests.race.player import COARSE, FINE, GATE, Actor, Operation, Player, connect, merges
 from wherry.commands.base import Command
+from wherry.commands.declaring import DeclareSchedules
 from wherry.commands.schedules import (
     DeleteSchedule,
     PauseSchedule,
     ResumeSchedule,
     RunSchedule,
 )
-from wherry.commands.scheduling import DeclareSchedules, SettleSchedules
+from wherry.commands.scheduling import SettleSchedules
 from wherry.commands.workers import BeatWorker
 from wherry.errors import NotFound
 from wherry.transport.base import arun

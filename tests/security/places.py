@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 import wherry
-from wherry.commands.scheduling import DeclareSchedules
+from wherry.commands.declaring import DeclareSchedules
 from wherry.commands.tokens import CreateToken
 from wherry.commands.workers import BeatWorker
 from wherry.domain.cron import read_cron

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+from uuid import UUID
 
 from tests.security.places import Place
 
@@ -40,6 +41,11 @@ class Need:
 
 def _selection(place: Place, **more: Any) -> Mapping[str, Any]:
     return {"selection": {"filter": {"queue": place.queue}}, "reason": "why", **more}
+
+
+def _schedule(place: Place, name: str) -> Mapping[str, Any]:
+    # It never comes while anybody looks.
+    return {"name": name, "cron": "0 0 29 2 *", "type": "t", "queue": place.queue}
 
 
 NEEDS: Mapping[str, Need] = {
@@ -104,6 +110,22 @@ NEEDS: Mapping[str, Need] = {
     "ListSchedules": Need("read", lambda _: {}, "nothing of it"),
     "GetSchedule": Need("read", lambda p: {"name": p.schedule}, "not found"),
     "ListTicks": Need("read", lambda p: {"name": p.schedule}, "not found"),
+    "AddSchedule": Need(
+        "admin",
+        lambda p: {"schedule": _schedule(p, f"by-hand-{p.queue}"), "reason": "why"},
+        "denied",
+        also=("enqueue",),
+    ),
+    "DeclareSchedules": Need(
+        "work",
+        lambda p: {
+            "worker_id": "w",
+            "instance": str(UUID(int=1)),
+            "schedules": [_schedule(p, f"declared-{p.queue}")],
+        },
+        "denied",
+        also=("enqueue",),
+    ),
     "RunSchedule": Need("admin", lambda p: {"name": p.schedule, "reason": "why"}, "not found"),
     "PauseSchedule": Need("admin", lambda p: {"name": p.schedule, "reason": "why"}, "not found"),
     "ResumeSchedule": Need("admin", lambda p: {"name": p.schedule, "reason": "why"}, "not found"),

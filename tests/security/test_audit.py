@@ -35,6 +35,7 @@ ACTIONS = {
     "PauseType": "pause_type",
     "ResumeType": "resume_type",
     "DirectWorkers": "direct_workers",
+    "AddSchedule": "add_schedule",
     "RunSchedule": "run_schedule",
     "PauseSchedule": "pause_schedule",
     "ResumeSchedule": "resume_schedule",
@@ -78,6 +79,8 @@ def target_of(rpc: str, p: Place) -> dict[str, Any]:
             return {"type": "t", "queue": p.queue}
         case "SetQueueLimits":
             return {"queue": p.queue, "max_running": 1000}
+        case "AddSchedule":
+            return {"schedule": f"by-hand-{p.queue}"}
         case "RunSchedule" | "PauseSchedule" | "ResumeSchedule" | "DeleteSchedule":
             return {"schedule": p.schedule}
         case "DirectWorkers":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -46,6 +47,25 @@ async def test_nothing_is_leased_if_one_of_the_queues_is_not_allowed(
 
         assert said.code == "PERMISSION_DENIED", queues
     assert dump(connect()) == before
+
+
+async def test_a_schedule_of_another_queue_is_neither_replaced_nor_kept_alive(
+    app: wherry.App, call: Calls, me: str, connect: Callable[..., Any]
+) -> None:
+    other = await place(app, OTHER)
+    ours = {"name": other.schedule, "cron": "* * * * *", "type": "t", "queue": MINE}
+    asked = {"worker_id": "w", "instance": str(UUID(int=7)), "schedules": [ours]}
+    before = dump(connect())
+
+    said = await call("DeclareSchedules", asked, me)
+    added = await call("AddSchedule", {"schedule": ours}, me)
+
+    assert (said.code, said.body["foreign"]) == ("OK", [other.schedule])
+    assert (added.code, added.body.get("added", False)) == ("OK", False)
+    after = dump(connect())
+    # The server knows the worker now, and the audit what was tried.
+    assert after.keys() == before.keys()
+    assert {name for name in after if after[name] != before[name]} <= {"worker", "audit"}
 
 
 async def test_globs_that_match_much_do_not_stand_for_all(app: wherry.App, call: Calls) -> None:

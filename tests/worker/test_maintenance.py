@@ -18,6 +18,7 @@ from tests.worker.fake import Answer, FakeTransport, in_turn
 from tests.worker.support import all_finished, at_work, finished
 from wherry.commands.audit import PruneAudit
 from wherry.commands.base import Command
+from wherry.commands.declaring import DeclareSchedules
 from wherry.commands.fronts import Rescued, RescueTasks
 from wherry.commands.maintenance import (
     Adopted,
@@ -38,7 +39,7 @@ from wherry.commands.maintenance import (
     UnparkTasks,
 )
 from wherry.commands.schedules import PruneTicks
-from wherry.commands.scheduling import DeclareSchedules, Settled, SettleSchedules
+from wherry.commands.scheduling import Settled, SettleSchedules
 from wherry.commands.workers import ForgetWorkers
 from wherry.domain.retry import Fixed
 from wherry.domain.state import State

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,19 +13,15 @@ import pytest
 import wherry
 from tests.facts import await_for
 from tests.pg.schedules import schedule
-from tests.worker.fake import in_turn
+from tests.worker.fake import FakeTransport, in_turn
 from tests.worker.support import at_work
 from tests.worker.test_maintenance import NOTHING, maintaining
+from wherry.commands.declaring import DeclareSchedules, Stood
 from wherry.commands.maintenance import LookAround, Seen
-from wherry.commands.scheduling import (
-    DeclareSchedules,
-    ListDue,
-    Settled,
-    SettleSchedules,
-    Stood,
-)
+from wherry.commands.scheduling import ListDue, Settled, SettleSchedules
 from wherry.domain.cron import Span, TickOutcome
-from wherry.errors import Unavailable
+from wherry.errors import ConfigError, PermissionDenied, Unavailable
+from wherry.maintenance import declaring
 
 DECLARES = DeclareSchedules((schedule(),), "00000000-0000-0000-0000-000000000001")
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -145,6 +142,42 @@ async def test_what_brings_no_task_is_told(caplog: pytest.LogCaptureFixture) -> 
         await await_for(lambda: "no such zone" in caplog.text)
 
     assert "schedule s: no task for missed (5), from 2026-01-01T00:00:00+00:00" in caplog.text
+
+
+def test_what_is_declared_through_a_server_is_parted_by_number_and_by_size() -> None:
+    small = tuple(schedule(f"s{n}") for n in range(1001))
+    large = tuple(schedule(f"l{n}", payload={"a": "x" * 600_000}) for n in range(2))
+    declares = DeclareSchedules((*small, *large), DECLARES.instance)
+
+    parts = declares.parts()
+
+    assert [len(part.schedules) for part in parts] == [500, 500, 2, 1]
+    assert tuple(each for part in parts for each in part.schedules) == declares.schedules
+    assert {part.instance for part in parts} == {DECLARES.instance}
+
+
+async def test_through_a_server_it_goes_on_whatever_that_says(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may be away, of an older version, or have a token that may not enqueue."""
+    monkeypatch.setattr(declaring, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(declaring, "_DECLARE_SECONDS", 0.02)
+    answers = in_turn(
+        Unavailable("gone"),
+        ConfigError("knows no DeclareSchedules"),
+        PermissionDenied("the right enqueue"),
+        Stood(foreign=("s",)),
+    )
+    transport = FakeTransport({DeclareSchedules: answers})
+
+    keeping = asyncio.create_task(declaring.keep_declaring(transport, [DECLARES]))
+    try:
+        await await_for(lambda: "token may not enqueue into" in caplog.text)
+    finally:
+        keeping.cancel()
+
+    for told in ("not declared yet: gone", "knows no DeclareSchedules", "the right enqueue"):
+        assert told in caplog.text
 
 
 async def test_it_declares_again_when_the_database_is_back_and_tells_who_gives_way(

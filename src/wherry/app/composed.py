@@ -16,14 +16,15 @@ from functools import partial
 from typing import Any
 
 from wherry.app.app import App
+from wherry.commands.declaring import DeclareSchedules
 from wherry.commands.remote import GetServer
-from wherry.commands.scheduling import DeclareSchedules
 from wherry.commands.workers import EVERY_QUEUE, BeatWorker, LeaveWorker
 from wherry.config import WorkerSettings
 from wherry.doctor.guard import require_fit
 from wherry.domain.worker import Directive
 from wherry.dsn import read_server
 from wherry.errors import PermissionDenied, Unavailable
+from wherry.maintenance.declaring import keep_declaring
 from wherry.maintenance.service import Maintenance
 from wherry.migrations.records import own_version
 from wherry.telemetry.loggers import logger
@@ -280,12 +281,10 @@ async def compose_remote(plan: Plan, stack: AsyncExitStack) -> Parts:
         lease_seconds=plan.lease_seconds,
     )
     worker = plan.worker(source, transport)
-    if plan.declares(me.instance) is not None:
-        log.warning(
-            "this worker has only a server, which cannot be told of schedules: the %d in its code"
-            " are declared by workers on the database only",
-            len(plan.app.timetable),
-        )
+    declares = plan.declares(me.instance)
+    services: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
+    if declares is not None:
+        services["schedules"] = partial(keep_declaring, transport, declares.parts())
     try:
         version = await transport.call(GetServer())
         await transport.call(me)
@@ -303,6 +302,5 @@ async def compose_remote(plan: Plan, stack: AsyncExitStack) -> Parts:
         instance=me.instance,
         heard=heard_in_thread,
     )
-    return Parts(
-        worker, plan.keeper(beating, worker, me), transport, LeaveWorker(me.instance), services={}
-    )
+    goodbye = LeaveWorker(me.instance)
+    return Parts(worker, plan.keeper(beating, worker, me), transport, goodbye, services)

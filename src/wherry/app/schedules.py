@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from wherry.app.asked import asked_reason, asked_schedule
 from wherry.app.storing import Storing
+from wherry.commands.declaring import AddSchedule
 from wherry.commands.schedules import (
     DeleteSchedule,
     ListSchedules,
@@ -16,7 +17,6 @@ from wherry.commands.schedules import (
     ResumeSchedule,
     RunSchedule,
 )
-from wherry.commands.scheduling import AddSchedule
 from wherry.domain.options import DeclaredOptions, check_instant, check_integer, check_name
 from wherry.domain.schedule import ScheduleSeen, Tick
 from wherry.domain.task import Enqueued

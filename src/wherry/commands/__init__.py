@@ -9,6 +9,7 @@ from typing import Any, Final
 from wherry.commands.audit import PruneAudit
 from wherry.commands.base import Command
 from wherry.commands.copying import CopyTask
+from wherry.commands.declaring import AddSchedule
 from wherry.commands.finding import CountTasks, GroupDeadTasks, ListTasks
 from wherry.commands.fronts import RescueTasks
 from wherry.commands.leases import (
@@ -50,7 +51,7 @@ from wherry.commands.schedules import (
     ResumeSchedule,
     RunSchedule,
 )
-from wherry.commands.scheduling import AddSchedule, SettleSchedules
+from wherry.commands.scheduling import SettleSchedules
 from wherry.commands.tally import RollFlow
 from wherry.commands.tasks import (
     CancelTasks,

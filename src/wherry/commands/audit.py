@@ -19,6 +19,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from wherry.commands.base import Answer, Command, Statement, name_of
 from wherry.commands.copying import CopyTask
+from wherry.commands.declaring import AddSchedule
 from wherry.commands.queues import PauseQueue, PauseType, ResumeQueue, ResumeType, SetQueueLimits
 from wherry.commands.replanning import ReprioritizeTasks, RescheduleTasks
 from wherry.commands.schedules import (
@@ -27,7 +28,6 @@ from wherry.commands.schedules import (
     ResumeSchedule,
     RunSchedule,
 )
-from wherry.commands.scheduling import AddSchedule
 from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
 from wherry.commands.tokens import CreateToken, RevokeToken
 from wherry.commands.workers import DirectWorkers

@@ -48,7 +48,9 @@ class Schedule:
     @cached_property
     def definition(self) -> str:
         """What tells this schedule from another one of its name; the same in every process."""
-        said = json.dumps(self.row, sort_keys=True)
+        # Over the wire headers lose their order.
+        headers = {"headers": sorted(self.task.headers.items())} if self.task.headers else {}
+        said = json.dumps(self.row | headers, sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
     @property
@@ -214,6 +216,7 @@ class Declared:
     held: bool
     noted: bool
     rests: bool
+    queue: str
 
 
 def stance(definition: str, found: Declared | None) -> Stance:

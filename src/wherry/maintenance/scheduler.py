@@ -14,7 +14,9 @@ from time import monotonic
 from typing import Any
 
 from wherry.commands.base import Command
-from wherry.commands.scheduling import DeclareSchedules, ListDue, Settled, SettleSchedules, Stood
+from wherry.commands.declaring import DeclareSchedules
+from wherry.commands.scheduling import ListDue, Settled, SettleSchedules
+from wherry.maintenance.declaring import Declaring
 from wherry.telemetry.loggers import logger
 from wherry.transport.patience import Patience
 
@@ -24,7 +26,6 @@ log = logger("wherry.maintenance")
 _LATE_SECONDS = (0.001, 0.03)
 # After a failure, and between looks at what somebody else is at.
 _AGAIN_SECONDS = 1.0
-_DECLARE_SECONDS = 60.0
 # Of one batch after another, until other steps have their turn.
 _ROUNDS = 20
 
@@ -43,16 +44,14 @@ class Scheduler:
         declares: DeclareSchedules | None = None,
     ) -> None:
         self._call = call
-        self._declares = declares
+        self._declaring = Declaring(call, () if declares is None else (declares,))
         self._at = float("inf")
-        self._declare_at = 0.0 if declares is not None else float("inf")
         self._troubles: defaultdict[str, Patience] = defaultdict(Patience)
-        self._gave_way: defaultdict[str, Patience] = defaultdict(Patience)
 
     @property
     def next_at(self) -> float:
         """When `run` has something to do, by the monotonic clock."""
-        return min(self._at, self._declare_at)
+        return min(self._at, self._declaring.next_at)
 
     def seen(self, schedule_in: float | None) -> None:
         """A look around has told in how many seconds the next schedule is due."""
@@ -60,41 +59,13 @@ class Scheduler:
 
     async def declare(self) -> None:
         """Say which schedules this process's code declares, if it is time to say so (again)."""
-        if self._declares is not None and monotonic() >= self._declare_at:
-            await self._declare(self._declares)
+        if await self._declaring.declare():
+            self._at = 0.0
 
     async def run(self) -> int:
         """Do what there is to do; answers how many tasks there are more."""
         await self.declare()
         return await self._settle() if monotonic() >= self._at else 0
-
-    async def _declare(self, declares: DeclareSchedules) -> None:
-        stood: Stood | None = await self._call(declares)
-        soon = stood is None or stood.is_unknown
-        pause = _AGAIN_SECONDS if soon else _DECLARE_SECONDS * random.uniform(0.8, 1.0)
-        self._declare_at = monotonic() + pause
-        if stood is None:
-            return
-        for name in stood.added:
-            log.info("schedule %s: new", name)
-        for name in stood.replaced:
-            log.info("schedule %s: changed to what this worker's code says", name)
-        for name in stood.gave_way:
-            if self._gave_way[name].may_complain():
-                log.warning(
-                    "schedule %s: another live worker declares it otherwise, and newer than this"
-                    " one's code; that stands as long as there is one",
-                    name,
-                )
-        for name in stood.by_hand:
-            if self._gave_way[name].may_complain():
-                log.warning(
-                    "schedule %s: one of this name was made by hand, and stands: give this one"
-                    " another name, or delete that one with `wherry cron delete`",
-                    name,
-                )
-        if stood.is_news or stood.replaced:
-            self._at = 0.0
 
     async def _settle(self) -> int:
         fired = 0

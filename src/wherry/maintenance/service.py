@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Any
 
 from wherry.commands.base import Command
+from wherry.commands.declaring import DeclareSchedules
 from wherry.commands.maintenance import (
     DiscardTasks,
     LookAround,
@@ -30,7 +31,6 @@ from wherry.commands.maintenance import (
     UnparkTasks,
 )
 from wherry.commands.queues import ListReadyQueues
-from wherry.commands.scheduling import DeclareSchedules
 from wherry.commands.tally import RecountTasks
 from wherry.errors import Unavailable
 from wherry.maintenance.scheduler import Scheduler

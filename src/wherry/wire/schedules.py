@@ -5,10 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final
 
+from wherry.commands.declaring import Stood
 from wherry.domain.cron import Missed, Overlap, TickOutcome
-from wherry.domain.schedule import ScheduleSeen, Tick
+from wherry.domain.schedule import Schedule, ScheduleSeen, Tick
 from wherry.domain.state import State
-from wherry.wire.tasks import headers_of, headers_text, policy_text
+from wherry.wire.tasks import (
+    headers_of,
+    headers_text,
+    policy_text,
+    read_declared_options,
+    write_declared,
+)
 from wherry.wire.v1 import schedules_pb2 as pb
 from wherry.wire.values import (
     STATES,
@@ -108,6 +115,61 @@ def read_schedule(message: pb.Schedule) -> ScheduleSeen:
         paused_at=_instant(message.pause, "paused_at") if is_paused else None,
         paused_by=(message.pause.actor or None) if is_paused else None,
         pause_reason=(message.pause.reason or None) if is_paused else None,
+    )
+
+
+def write_new_schedule(schedule: Schedule) -> pb.NewSchedule:
+    """Return a schedule that is to be added, or is declared."""
+    message = pb.NewSchedule(
+        name=schedule.name,
+        cron=schedule.cron.expression,
+        tz=schedule.cron.tz,
+        missed=MISSED.write(schedule.missed),
+        overlap=OVERLAPS.write(schedule.overlap),
+    )
+    write_declared(message, schedule.task)
+    return message
+
+
+def read_new_schedule(message: pb.NewSchedule) -> dict[str, Any]:
+    """Return what was asked for, by the names of AskedSchedule, unchecked."""
+    asked: dict[str, Any] = {
+        "name": message.name,
+        "cron": message.cron,
+        "type": message.type,
+        "payload_text": message.payload,
+        "options": read_declared_options(message),
+    }
+    if message.tz:
+        asked["tz"] = message.tz
+    if message.missed:
+        asked["missed"] = MISSED.read(message.missed, option="missed")
+    if message.overlap:
+        asked["overlap"] = OVERLAPS.read(message.overlap, option="overlap")
+    return asked
+
+
+def write_stood(stood: Stood) -> pb.DeclareSchedulesResponse:
+    """Return what became of a declaration."""
+    return pb.DeclareSchedulesResponse(
+        added=stood.added,
+        replaced=stood.replaced,
+        gave_way=stood.gave_way,
+        by_hand=stood.by_hand,
+        foreign=stood.foreign,
+        unknown_worker=stood.is_unknown,
+    )
+
+
+def read_stood(response: pb.DeclareSchedulesResponse) -> Stood:
+    """Return what became of a declaration; the server alone knows what is news."""
+    return Stood(
+        added=tuple(response.added),
+        replaced=tuple(response.replaced),
+        gave_way=tuple(response.gave_way),
+        by_hand=tuple(response.by_hand),
+        foreign=tuple(response.foreign),
+        is_unknown=response.unknown_worker,
     )
 
 

@@ -34,30 +34,32 @@ from wherry.wire.values import (
 
 def write_spec(spec: TaskSpec) -> pb.EnqueueRequest:
     """Return the request that stores *spec*."""
-    request = pb.EnqueueRequest(
-        queue=spec.queue,
-        type=spec.type,
-        payload=spec.payload,
-        key=spec.key,
-        priority=spec.priority,
-        max_attempts=spec.max_attempts,
-        tags=spec.tags,
-        headers=spec.headers,
-    )
+    request = pb.EnqueueRequest(key=spec.key)
+    write_declared(request, spec)
     if spec.delay_seconds is not None:
         request.delay.CopyFrom(write_duration(spec.delay_seconds))
     elif spec.run_after is not None:
         request.run_after.CopyFrom(write_instant(spec.run_after))
-    if spec.retry is not None:
-        request.retry.CopyFrom(write_policy(from_json(spec.retry)))
-    for name in _LENGTHS:
-        seconds = getattr(spec, f"{name}_seconds")
-        if seconds is not None:
-            getattr(request, name).CopyFrom(write_duration(seconds))
+    if spec.key_ttl_seconds is not None:
+        request.key_ttl.CopyFrom(write_duration(spec.key_ttl_seconds))
     return request
 
 
-_LENGTHS = ("timeout", "ttl", "key_ttl")
+def write_declared(message: Any, spec: TaskSpec) -> None:
+    """Write type, payload and what a type may declare of *spec* into a message that has them."""
+    message.queue, message.type, message.payload = spec.queue, spec.type, spec.payload
+    message.priority, message.max_attempts = spec.priority, spec.max_attempts
+    message.tags.extend(spec.tags)
+    message.headers.update(spec.headers)
+    if spec.retry is not None:
+        message.retry.CopyFrom(write_policy(from_json(spec.retry)))
+    for name in _DECLARED_LENGTHS:
+        seconds = getattr(spec, f"{name}_seconds")
+        if seconds is not None:
+            getattr(message, name).CopyFrom(write_duration(seconds))
+
+
+_DECLARED_LENGTHS = ("timeout", "ttl")
 
 
 def _has(message: Message, field: str) -> bool:
@@ -76,12 +78,11 @@ def read_enqueue(
 
     Raises InvalidOption for a length or an instant that is none.
     """
-    options: dict[str, Any] = {}
-    if request.queue:
-        options["queue"] = request.queue
-    for name in ("key", "priority", "max_attempts"):
-        if _has(request, name):
-            options[name] = getattr(request, name)
+    options = read_declared_options(request, index=index)
+    if _has(request, "key"):
+        options["key"] = request.key
+    if _has(request, "key_ttl"):
+        options["key_ttl"] = read_duration(request.key_ttl, option="key_ttl", index=index)
     match request.WhichOneof("due"):
         case "delay":
             options["delay"] = read_duration(request.delay, option="delay", index=index)
@@ -89,16 +90,27 @@ def read_enqueue(
             options["run_after"] = read_instant(request.run_after, option="run_after", index=index)
         case _:
             pass
-    if request.HasField("retry"):
-        options["retry"] = read_policy(request.retry, index=index)
-    for name in _LENGTHS:
-        if _has(request, name):
-            options[name] = read_duration(getattr(request, name), option=name, index=index)
-    if request.tags:
-        options["tags"] = list(request.tags)
-    if request.headers:
-        options["headers"] = dict(request.headers)
     return request.type, request.payload, options
+
+
+def read_declared_options(message: Any, *, index: int | None = None) -> dict[str, Any]:
+    """Return those options of a message that a type may declare too, unchecked."""
+    options: dict[str, Any] = {}
+    if message.queue:
+        options["queue"] = message.queue
+    for name in ("priority", "max_attempts"):
+        if _has(message, name):
+            options[name] = getattr(message, name)
+    if message.HasField("retry"):
+        options["retry"] = read_policy(message.retry, index=index)
+    for name in _DECLARED_LENGTHS:
+        if _has(message, name):
+            options[name] = read_duration(getattr(message, name), option=name, index=index)
+    if message.tags:
+        options["tags"] = list(message.tags)
+    if message.headers:
+        options["headers"] = dict(message.headers)
+    return options
 
 
 def write_enqueued(enqueued: Enqueued) -> pb.EnqueueResponse:

@@ -23,6 +23,8 @@ NOT_HERE = ("ignored_auth", "missing_required_header")
 BATCHES = ("EnqueueBatch", "Report")
 # No made-up text is a lease, whatever its form.
 OF_A_LEASE = ("Complete", "Fail", "Snooze", "Release")
+# Nor is any a cron expression, or a zone.
+OF_A_CRON = ("AddSchedule", "DeclareSchedules")
 # A query may be too long to be read at all.
 REFUSED = ["400", "401", "403", "404", "405", "406", "409", "415", "429", "431", "5xx"]
 
@@ -54,7 +56,7 @@ def configured(base: str) -> SchemathesisConfig:
                 {"include-operation-id": name, "checks": {check: off}}
                 for names, check in (
                     (BATCHES, "negative_data_rejection"),
-                    (OF_A_LEASE, "positive_data_acceptance"),
+                    ((*OF_A_LEASE, *OF_A_CRON), "positive_data_acceptance"),
                 )
                 for name in names
             ],

@@ -148,7 +148,7 @@ def test_a_task_of_a_batch_says_all_but_what_is_the_batchs_own() -> None:
 
 def test_no_body_is_without_a_message() -> None:
     # In a batch a task is all of an EnqueueRequest but what is the batch's own.
-    ours = {"Request", "Answer", "Struct", "NoQuery", "TaskKey", "BatchTask"} | {
+    ours = {"Request", "Answer", "Struct", "NoQuery", "TaskKey", "BatchTask", "DeclaredTask"} | {
         *("Narrowing", "TaskQuery", "ListTasksQuery", "CountTasksQuery"),
         "GroupDeadTasksQuery",
         # What a queue's limits are is one message, asked and told.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from wherry.server.caller import Caller
 from wherry.server.grpc.base import Verbs
-from wherry.wire.schedules import write_schedule, write_tick
+from wherry.server.service import AskedSchedule
+from wherry.wire.schedules import read_new_schedule, write_schedule, write_stood, write_tick
 from wherry.wire.v1 import schedules_pb2 as pb
 from wherry.wire.values import read_instant
 
@@ -36,6 +37,30 @@ class ScheduleVerbs(Verbs):
             caller, name=request.name, limit=request.page_size or 100, before=before
         )
         return pb.ListTicksResponse(ticks=[write_tick(tick) for tick in ticks])
+
+    async def add_schedule(
+        self, caller: Caller, request: pb.AddScheduleRequest
+    ) -> pb.AddScheduleResponse:
+        """Add a schedule by hand."""
+        added = await self.service.add_schedule(
+            caller,
+            schedule=AskedSchedule(**read_new_schedule(request.schedule)),
+            reason=request.reason or None,
+        )
+        return pb.AddScheduleResponse(added=added)
+
+    async def declare_schedules(
+        self, caller: Caller, request: pb.DeclareSchedulesRequest
+    ) -> pb.DeclareSchedulesResponse:
+        """Let stand what the code of a worker declares."""
+        self.service.refuse_too_many(request.schedules, of="schedules")
+        stood = await self.service.declare_schedules(
+            caller,
+            worker=request.worker_id,
+            instance=request.instance or None,
+            schedules=[AskedSchedule(**read_new_schedule(each)) for each in request.schedules],
+        )
+        return write_stood(stood)
 
     async def run_schedule(
         self, caller: Caller, request: pb.RunScheduleRequest

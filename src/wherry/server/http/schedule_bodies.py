@@ -6,12 +6,22 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from wherry.domain.cron import Missed, Overlap, TickOutcome
+from wherry.domain.cron import LONGEST_EXPRESSION_BYTES, Missed, Overlap, TickOutcome
 from wherry.domain.state import State
 from wherry.server.http.bodies import Answer, Request
-from wherry.server.http.fields import Id, Instant, JsonObject, PageSize, Reason, Seconds
+from wherry.server.http.fields import (
+    BATCH_LIMIT,
+    Id,
+    Instance,
+    Instant,
+    JsonObject,
+    PageSize,
+    Reason,
+    Seconds,
+    Worker,
+)
 from wherry.server.http.fields import Type as Name
-from wherry.server.http.task_bodies import RetryPolicy
+from wherry.server.http.task_bodies import DeclaredTask, RetryPolicy
 
 
 class SchedulePause(Answer):
@@ -62,6 +72,61 @@ class Schedule(Answer):
         Annotated[str, Meta(description="Why its times cannot be told, if so.")] | UnsetType
     ) = UNSET
     pause: Annotated[SchedulePause, Meta(description="While it is paused.")] | UnsetType = UNSET
+
+
+class NewSchedule(DeclaredTask, kw_only=True):
+    """A schedule as somebody asks for it; all but its own fields are those of its tasks."""
+
+    name: Name
+    cron: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=LONGEST_EXPRESSION_BYTES,
+            description="When it comes, in its zone.",
+        ),
+    ]
+    tz: Annotated[str | None, Meta(description="Such as `Europe/Berlin`; `UTC` if not given.")] = (
+        None
+    )
+    missed: Annotated[Missed | None, Meta(description="`last` if not given.")] = None
+    overlap: Annotated[Overlap | None, Meta(description="`allow` if not given.")] = None
+
+
+class AddScheduleRequest(Request):
+    """A schedule to add by hand."""
+
+    schedule: NewSchedule
+    reason: Reason | None = None
+
+
+class AddScheduleResponse(Answer):
+    """There is a schedule of this name."""
+
+    added: Annotated[bool, Meta(description="False, and nothing changed, if there was one.")]
+
+
+class DeclareSchedulesRequest(Request):
+    """What the code of a worker declares; said at its start, and again each minute."""
+
+    worker_id: Annotated[Worker, Meta(description="The worker's name.")]
+    instance: Annotated[Instance, Meta(description="As in its leases.")]
+    schedules: Annotated[list[NewSchedule], Meta(max_length=BATCH_LIMIT)]
+
+
+class DeclareSchedulesResponse(Answer):
+    """What became of it, by name; of what is in none of these all stood as it was declared."""
+
+    added: list[str]
+    replaced: list[str]
+    gave_way: Annotated[
+        list[str], Meta(description="Another live worker declares these otherwise, and newer.")
+    ]
+    by_hand: Annotated[list[str], Meta(description="Made by hand: they stand.")]
+    foreign: Annotated[
+        list[str], Meta(description="They stand for queues that the caller may not enqueue into.")
+    ]
+    unknown_worker: Annotated[bool, Meta(description="If true, say it again in a second.")]
 
 
 class ListSchedulesResponse(Answer):

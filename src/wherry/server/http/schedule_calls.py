@@ -15,7 +15,8 @@ from wherry.server.http.fields import (
     write_instant_if,
     write_seconds,
 )
-from wherry.server.http.task_calls import raw_or, stored_policy
+from wherry.server.http.task_calls import declared_options, payload_of, raw_or, stored_policy
+from wherry.server.service import AskedSchedule
 from wherry.wire.tasks import headers_of
 
 
@@ -40,6 +41,33 @@ async def list_ticks(call: Call, query: bodies.ListTicksRequest) -> Reply:
         before=read_instant(query.before, option="before"),
     )
     return Reply(bodies.ListTicksResponse(ticks=[_tick(tick) for tick in ticks]))
+
+
+async def add_schedule(call: Call, body: bodies.AddScheduleRequest) -> Reply:
+    """Add a schedule by hand: 201 for a new one, 200 if there is one of its name."""
+    added = await call.service.add_schedule(
+        call.caller, schedule=_asked(body.schedule), reason=body.reason or None
+    )
+    return Reply(bodies.AddScheduleResponse(added=added), 201 if added else 200)
+
+
+async def declare_schedules(call: Call, body: bodies.DeclareSchedulesRequest) -> Reply:
+    """Let stand what the code of a worker declares."""
+    stood = await call.service.declare_schedules(
+        call.caller,
+        worker=body.worker_id,
+        instance=body.instance,
+        schedules=[_asked(each) for each in body.schedules],
+    )
+    answer = bodies.DeclareSchedulesResponse(
+        added=list(stood.added),
+        replaced=list(stood.replaced),
+        gave_way=list(stood.gave_way),
+        by_hand=list(stood.by_hand),
+        foreign=list(stood.foreign),
+        unknown_worker=stood.is_unknown,
+    )
+    return Reply(answer)
 
 
 async def run_schedule(call: Call, body: bodies.RunScheduleRequest) -> Reply:
@@ -73,6 +101,18 @@ async def delete_schedule(call: Call, body: bodies.DeleteScheduleRequest) -> Rep
         call.caller, name=body.name, reason=body.reason or None
     )
     return Reply(bodies.DeleteScheduleResponse(changed=changed))
+
+
+def _asked(body: bodies.NewSchedule) -> AskedSchedule:
+    own = {"tz": body.tz, "missed": body.missed, "overlap": body.overlap}
+    return AskedSchedule(
+        body.name,
+        body.cron,
+        body.type,
+        payload_of(body),
+        declared_options(body),
+        **{name: value for name, value in own.items() if value is not None},
+    )
 
 
 def _schedule(seen: ScheduleSeen) -> bodies.Schedule:

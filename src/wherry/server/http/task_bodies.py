@@ -68,17 +68,14 @@ class RetryPolicy(Request, omit_defaults=True):
     fixed: Fixed | None = None
 
 
-class BatchTask(Request):
-    """A task to store, among others; of `delay` and `run_after` only one."""
+class DeclaredTask(Request):
+    """What of a task can be said long before it is stored."""
 
     type: Type
     queue: Annotated[Queue | None, Meta(description="`default` if not given.")] = None
     payload: JsonObject | UnsetType = UNSET
-    key: Key | None = None
     priority: Annotated[Priority | None, Meta(description="0 if not given.")] = None
     max_attempts: Annotated[MaxAttempts | None, Meta(description="20 if not given.")] = None
-    delay: Annotated[Length | None, Meta(description="When it may run: so long from now.")] = None
-    run_after: Annotated[Instant | None, Meta(description="When it may run: at this time.")] = None
     retry: RetryPolicy | None = None
     timeout: Annotated[
         PositiveLength | None, Meta(description="How long one attempt may take.")
@@ -86,12 +83,20 @@ class BatchTask(Request):
     ttl: Annotated[
         PositiveLength | None, Meta(description="Not started for so long it is canceled.")
     ] = None
+    tags: Tags | None = None
+    headers: Headers | None = None
+
+
+class BatchTask(DeclaredTask):
+    """A task to store, among others; of `delay` and `run_after` only one."""
+
+    key: Key | None = None
+    delay: Annotated[Length | None, Meta(description="When it may run: so long from now.")] = None
+    run_after: Annotated[Instant | None, Meta(description="When it may run: at this time.")] = None
     key_ttl: Annotated[
         Length | None,
         Meta(description="How long its key lives on after its end; as the task if not given."),
     ] = None
-    tags: Tags | None = None
-    headers: Headers | None = None
 
 
 class EnqueueRequest(BatchTask):

@@ -97,22 +97,33 @@ def item_error(refused: Refused, *, at: str = "") -> WherryError:
 
 def _asked(body: bodies.EnqueueRequest) -> Asked:
     options: dict[str, Any] = {
-        "queue": body.queue,
         "key": body.key,
-        "priority": body.priority,
-        "max_attempts": body.max_attempts,
         "delay": read_seconds(body.delay, option="delay"),
         "run_after": read_instant(body.run_after, option="run_after"),
+        "key_ttl": read_seconds(body.key_ttl, option="key_ttl"),
+    }
+    said = {name: value for name, value in options.items() if value is not None}
+    return Asked(body.type, payload_of(body), declared_options(body) | said, body.notify)
+
+
+def payload_of(body: bodies.DeclaredTask) -> str:
+    """Return the text of a payload; the empty one if there is none."""
+    return "" if body.payload is UNSET else text_of(body.payload)
+
+
+def declared_options(body: bodies.DeclaredTask) -> dict[str, Any]:
+    """Return those options of a body that a type may declare too, unchecked."""
+    options: dict[str, Any] = {
+        "queue": body.queue,
+        "priority": body.priority,
+        "max_attempts": body.max_attempts,
         "retry": None if body.retry is None else _policy(body.retry),
         "timeout": read_seconds(body.timeout, option="timeout"),
         "ttl": read_seconds(body.ttl, option="ttl"),
-        "key_ttl": read_seconds(body.key_ttl, option="key_ttl"),
         "tags": body.tags or None,
         "headers": body.headers or None,
     }
-    payload = "" if body.payload is UNSET else text_of(body.payload)
-    said = {name: value for name, value in options.items() if value is not None}
-    return Asked(body.type, payload, said, body.notify)
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _policy(policy: bodies.RetryPolicy) -> FullJitter | Additive | Fixed:

@@ -9,6 +9,7 @@ from wherry.server.service.service import Service
 from wherry.server.service.values import (
     Answered,
     Asked,
+    AskedSchedule,
     Beat,
     Beaten,
     Change,
@@ -21,6 +22,7 @@ from wherry.server.service.values import (
 __all__ = [
     "Answered",
     "Asked",
+    "AskedSchedule",
     "Beat",
     "Beaten",
     "Change",

@@ -53,7 +53,7 @@ class Leasing(Base):
         for name in names:
             caller.require(Right.WORK, None if name == "*" else name)
         most = self.settings.batch_limit
-        who = _who(caller, worker, instance)
+        who = who_of(caller, worker, instance)
         poll = Poll(
             caller=caller,
             worker=who.name,
@@ -89,7 +89,7 @@ class Leasing(Base):
         """Extend leases; one answer for each, in order. Without leases only the worker beats."""
         self.refuse_too_many(leases, of="leases", most=self.settings.heartbeat_limit)
         seconds = asked_lease_seconds(extend_by, option="extend_by")
-        who = _who(caller, worker, instance) if worker else None
+        who = who_of(caller, worker, instance) if worker else None
         if who is not None:
             require_right(caller, Right.WORK)
             self.desk.seen(who, host=caller.peer)
@@ -110,7 +110,7 @@ class Leasing(Base):
     ) -> None:
         """A worker says goodbye: it is not listed any more."""
         require_right(caller, Right.WORK)
-        await self.desk.leave(_who(caller, worker, instance))
+        await self.desk.leave(who_of(caller, worker, instance))
 
     def _wait_seconds(self, wait: Duration) -> float:
         seconds = seconds_from(wait, option="wait")
@@ -120,7 +120,8 @@ class Leasing(Base):
         return seconds
 
 
-def _who(caller: Caller, worker: str, instance: str | None) -> Who:
+def who_of(caller: Caller, worker: str, instance: str | None) -> Who:
+    """Return which worker calls. Raises InvalidOption."""
     name = check_name(worker, option="worker")
     if not instance:
         return Who(caller.token_id, name, None)

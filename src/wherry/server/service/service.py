@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from wherry.server.service.auditing import Auditing
 from wherry.server.service.copying import Copying
+from wherry.server.service.declaring import Declaring
 from wherry.server.service.enqueuing import Enqueuing
 from wherry.server.service.leasing import Leasing
 from wherry.server.service.looking import Looking
@@ -27,6 +28,7 @@ class Service(
     Watching,
     Replanning,
     Scheduling,
+    Declaring,
     Auditing,
     Copying,
 ):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+from wherry.domain.cron import Missed, Overlap
 from wherry.domain.durations import Duration
 from wherry.domain.failure import Failure
 from wherry.domain.lease import Lease, Reported
@@ -24,6 +25,20 @@ class Asked:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     # Whether an idle worker is woken; in a batch that is the batch's to say.
     notify: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSchedule:
+    """A schedule to stand, decoded but unchecked; `options` has the names of DeclaredOptions."""
+
+    name: str
+    cron: str
+    type: str
+    payload_text: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tz: str = "UTC"
+    missed: str = Missed.LAST
+    overlap: str = Overlap.ALLOW
 
 
 @dataclass(frozen=True, slots=True)

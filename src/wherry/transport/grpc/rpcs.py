@@ -109,7 +109,7 @@ def _rpc_of(command: object, me: Me, reason: str | None) -> Rpc[Any] | None:
             audited: Audited[Any] = command  # pyright: ignore[reportUnknownVariableType]
             return _rpc_of(audited.inner, me, audited.actor.reason)
         case _:
-            return of_schedules(command, reason) or of_operators(command, me, reason)
+            return of_schedules(command, me, reason) or of_operators(command, me, reason)
 
 
 # ── tasks ──

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wherry.commands.declaring import AddSchedule, DeclareSchedules
 from wherry.commands.schedules import (
     DeleteSchedule,
     ListSchedules,
@@ -13,15 +14,34 @@ from wherry.commands.schedules import (
     RunSchedule,
 )
 from wherry.domain.task import Enqueued
-from wherry.transport.grpc.rpc import Rpc
-from wherry.wire.schedules import read_schedule, read_tick
+from wherry.transport.grpc.rpc import Me, Rpc
+from wherry.wire.schedules import read_schedule, read_stood, read_tick, write_new_schedule
 from wherry.wire.v1 import schedules_pb2 as pb
 from wherry.wire.values import write_instant
 
 
-def of_schedules(command: object, reason: str | None) -> Rpc[Any] | None:
+def of_schedules(command: object, me: Me, reason: str | None) -> Rpc[Any] | None:
     """Return the rpc of a command about schedules; None for any other."""
     match command:
+        case AddSchedule():
+            return Rpc(
+                method="AddSchedule",
+                request=pb.AddScheduleRequest(
+                    schedule=write_new_schedule(command.schedule),
+                    reason=reason or command.reason or "",
+                ),
+                read=lambda response: response.added,
+            )
+        case DeclareSchedules():
+            return Rpc(
+                method="DeclareSchedules",
+                request=pb.DeclareSchedulesRequest(
+                    worker_id=me.worker,
+                    instance=command.instance,
+                    schedules=[write_new_schedule(each) for each in command.schedules],
+                ),
+                read=read_stood,
+            )
         case ListSchedules() if command.name is None:
             return Rpc(
                 method="ListSchedules",

@@ -30,7 +30,7 @@ class _MissedPolicy:
 class _MissedPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MissedPolicy.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MISSED_POLICY_UNSPECIFIED: _MissedPolicy.ValueType  # 0
-    """Never sent."""
+    """The last of them brings a task. Never told."""
     MISSED_POLICY_LAST: _MissedPolicy.ValueType  # 1
     """The last of them brings a task."""
     MISSED_POLICY_ALL: _MissedPolicy.ValueType  # 2
@@ -42,7 +42,7 @@ class MissedPolicy(_MissedPolicy, metaclass=_MissedPolicyEnumTypeWrapper):
     """What happens with times that nobody settled when they came."""
 
 MISSED_POLICY_UNSPECIFIED: MissedPolicy.ValueType  # 0
-"""Never sent."""
+"""The last of them brings a task. Never told."""
 MISSED_POLICY_LAST: MissedPolicy.ValueType  # 1
 """The last of them brings a task."""
 MISSED_POLICY_ALL: MissedPolicy.ValueType  # 2
@@ -58,7 +58,7 @@ class _OverlapPolicy:
 class _OverlapPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OverlapPolicy.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     OVERLAP_POLICY_UNSPECIFIED: _OverlapPolicy.ValueType  # 0
-    """Never sent."""
+    """A time brings its task all the same. Never told."""
     OVERLAP_POLICY_ALLOW: _OverlapPolicy.ValueType  # 1
     """A time brings its task all the same."""
     OVERLAP_POLICY_SKIP: _OverlapPolicy.ValueType  # 2
@@ -68,7 +68,7 @@ class OverlapPolicy(_OverlapPolicy, metaclass=_OverlapPolicyEnumTypeWrapper):
     """What happens while a task of the schedule has not ended."""
 
 OVERLAP_POLICY_UNSPECIFIED: OverlapPolicy.ValueType  # 0
-"""Never sent."""
+"""A time brings its task all the same. Never told."""
 OVERLAP_POLICY_ALLOW: OverlapPolicy.ValueType  # 1
 """A time brings its task all the same."""
 OVERLAP_POLICY_SKIP: OverlapPolicy.ValueType  # 2
@@ -329,6 +329,255 @@ class SchedulePause(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SchedulePause: _TypeAlias = SchedulePause  # noqa: Y015
+
+@_typing.final
+class NewSchedule(_message.Message):
+    """A schedule as somebody asks for it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class HeadersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CRON_FIELD_NUMBER: _builtins.int
+    TZ_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    MAX_ATTEMPTS_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    TTL_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    RETRY_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    OVERLAP_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    cron: _builtins.str
+    """When it comes, in its zone: five fields, or six that begin with seconds."""
+    tz: _builtins.str
+    """Its zone, such as "Europe/Berlin"; "UTC" if empty."""
+    type: _builtins.str
+    """The type of its tasks."""
+    queue: _builtins.str
+    """Their queue; "default" if empty."""
+    priority: _builtins.int
+    """-100 to 100; higher runs first."""
+    max_attempts: _builtins.int
+    """1 to 32767; 20 if not given."""
+    payload: _builtins.str
+    """A JSON object, as text; "{}" if empty."""
+    missed: Global___MissedPolicy.ValueType
+    """What happens with times that nobody settled when they came."""
+    overlap: Global___OverlapPolicy.ValueType
+    """What happens while a task of it has not ended."""
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """How long one attempt may take."""
+
+    @_builtins.property
+    def ttl(self) -> _duration_pb2.Duration:
+        """Not started for so long a task is canceled as expired."""
+
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """For finding them again."""
+
+    @_builtins.property
+    def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Strings that go along."""
+
+    @_builtins.property
+    def retry(self) -> _tasks_pb2.RetryPolicy:
+        """How long failed attempts wait."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        cron: _builtins.str = ...,
+        tz: _builtins.str = ...,
+        type: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        priority: _builtins.int | None = ...,
+        max_attempts: _builtins.int | None = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+        ttl: _duration_pb2.Duration | None = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        retry: _tasks_pb2.RetryPolicy | None = ...,
+        payload: _builtins.str = ...,
+        missed: Global___MissedPolicy.ValueType = ...,
+        overlap: Global___OverlapPolicy.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts", "_priority", b"_priority", "max_attempts", b"max_attempts", "priority", b"priority", "retry", b"retry", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts", "_priority", b"_priority", "cron", b"cron", "headers", b"headers", "max_attempts", b"max_attempts", "missed", b"missed", "name", b"name", "overlap", b"overlap", "payload", b"payload", "priority", b"priority", "queue", b"queue", "retry", b"retry", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "type", b"type", "tz", b"tz"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_attempts: _TypeAlias = _typing.Literal["max_attempts"]  # noqa: Y015
+    _WhichOneofArgType__max_attempts: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts"]  # noqa: Y015
+    _WhichOneofReturnType__priority: _TypeAlias = _typing.Literal["priority"]  # noqa: Y015
+    _WhichOneofArgType__priority: _TypeAlias = _typing.Literal["_priority", b"_priority"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_attempts) -> _WhichOneofReturnType__max_attempts | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
+
+Global___NewSchedule: _TypeAlias = NewSchedule  # noqa: Y015
+
+@_typing.final
+class AddScheduleRequest(_message.Message):
+    """A schedule to add by hand."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Kept in the audit."""
+    @_builtins.property
+    def schedule(self) -> Global___NewSchedule:
+        """All of it."""
+
+    def __init__(
+        self,
+        *,
+        schedule: Global___NewSchedule | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "schedule", b"schedule"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddScheduleRequest: _TypeAlias = AddScheduleRequest  # noqa: Y015
+
+@_typing.final
+class AddScheduleResponse(_message.Message):
+    """There is a schedule of this name."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDED_FIELD_NUMBER: _builtins.int
+    added: _builtins.bool
+    """False, and nothing changed, if there was one before."""
+    def __init__(
+        self,
+        *,
+        added: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddScheduleResponse: _TypeAlias = AddScheduleResponse  # noqa: Y015
+
+@_typing.final
+class DeclareSchedulesRequest(_message.Message):
+    """What the code of a worker declares; said at its start, and again each minute while it lives."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    INSTANCE_FIELD_NUMBER: _builtins.int
+    SCHEDULES_FIELD_NUMBER: _builtins.int
+    worker_id: _builtins.str
+    """The worker's name."""
+    instance: _builtins.str
+    """A UUID that it drew at its start, as in its leases."""
+    @_builtins.property
+    def schedules(self) -> _containers.RepeatedCompositeFieldContainer[Global___NewSchedule]:
+        """Up to 1,000; what is said in several calls adds up."""
+
+    def __init__(
+        self,
+        *,
+        worker_id: _builtins.str = ...,
+        instance: _builtins.str = ...,
+        schedules: _abc.Iterable[Global___NewSchedule] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["instance", b"instance", "schedules", b"schedules", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeclareSchedulesRequest: _TypeAlias = DeclareSchedulesRequest  # noqa: Y015
+
+@_typing.final
+class DeclareSchedulesResponse(_message.Message):
+    """What became of it, by name; of what is in none of these all stood as it was declared."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDED_FIELD_NUMBER: _builtins.int
+    REPLACED_FIELD_NUMBER: _builtins.int
+    GAVE_WAY_FIELD_NUMBER: _builtins.int
+    BY_HAND_FIELD_NUMBER: _builtins.int
+    FOREIGN_FIELD_NUMBER: _builtins.int
+    UNKNOWN_WORKER_FIELD_NUMBER: _builtins.int
+    unknown_worker: _builtins.bool
+    """The database has not heard of the worker yet: say it again in a second."""
+    @_builtins.property
+    def added(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """New ones."""
+
+    @_builtins.property
+    def replaced(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Those that were changed to what this worker declares."""
+
+    @_builtins.property
+    def gave_way(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Another live worker declares these otherwise, and newer."""
+
+    @_builtins.property
+    def by_hand(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Made by hand: they stand, whatever code declares."""
+
+    @_builtins.property
+    def foreign(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """They stand for queues into which the caller may not enqueue."""
+
+    def __init__(
+        self,
+        *,
+        added: _abc.Iterable[_builtins.str] | None = ...,
+        replaced: _abc.Iterable[_builtins.str] | None = ...,
+        gave_way: _abc.Iterable[_builtins.str] | None = ...,
+        by_hand: _abc.Iterable[_builtins.str] | None = ...,
+        foreign: _abc.Iterable[_builtins.str] | None = ...,
+        unknown_worker: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "by_hand", b"by_hand", "foreign", b"foreign", "gave_way", b"gave_way", "replaced", b"replaced", "unknown_worker", b"unknown_worker"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeclareSchedulesResponse: _TypeAlias = DeclareSchedulesResponse  # noqa: Y015
 
 @_typing.final
 class ListSchedulesRequest(_message.Message):

@@ -199,6 +199,16 @@ class TaskQueueStub(object):
                 request_serializer=wherry_dot_v1_dot_schedules__pb2.ListTicksRequest.SerializeToString,
                 response_deserializer=wherry_dot_v1_dot_schedules__pb2.ListTicksResponse.FromString,
                 _registered_method=True)
+        self.AddSchedule = channel.unary_unary(
+                '/wherry.v1.TaskQueue/AddSchedule',
+                request_serializer=wherry_dot_v1_dot_schedules__pb2.AddScheduleRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_schedules__pb2.AddScheduleResponse.FromString,
+                _registered_method=True)
+        self.DeclareSchedules = channel.unary_unary(
+                '/wherry.v1.TaskQueue/DeclareSchedules',
+                request_serializer=wherry_dot_v1_dot_schedules__pb2.DeclareSchedulesRequest.SerializeToString,
+                response_deserializer=wherry_dot_v1_dot_schedules__pb2.DeclareSchedulesResponse.FromString,
+                _registered_method=True)
         self.RunSchedule = channel.unary_unary(
                 '/wherry.v1.TaskQueue/RunSchedule',
                 request_serializer=wherry_dot_v1_dot_schedules__pb2.RunScheduleRequest.SerializeToString,
@@ -469,6 +479,20 @@ class TaskQueueServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AddSchedule(self, request, context):
+        """Add a schedule by hand, which fires until it is deleted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeclareSchedules(self, request, context):
+        """A worker says which schedules its code declares.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RunSchedule(self, request, context):
         """Store one task of a schedule now.
         """
@@ -687,6 +711,16 @@ def add_TaskQueueServicer_to_server(servicer, server):
                     servicer.ListTicks,
                     request_deserializer=wherry_dot_v1_dot_schedules__pb2.ListTicksRequest.FromString,
                     response_serializer=wherry_dot_v1_dot_schedules__pb2.ListTicksResponse.SerializeToString,
+            ),
+            'AddSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddSchedule,
+                    request_deserializer=wherry_dot_v1_dot_schedules__pb2.AddScheduleRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_schedules__pb2.AddScheduleResponse.SerializeToString,
+            ),
+            'DeclareSchedules': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeclareSchedules,
+                    request_deserializer=wherry_dot_v1_dot_schedules__pb2.DeclareSchedulesRequest.FromString,
+                    response_serializer=wherry_dot_v1_dot_schedules__pb2.DeclareSchedulesResponse.SerializeToString,
             ),
             'RunSchedule': grpc.unary_unary_rpc_method_handler(
                     servicer.RunSchedule,
@@ -1594,6 +1628,60 @@ class TaskQueue(object):
             '/wherry.v1.TaskQueue/ListTicks',
             wherry_dot_v1_dot_schedules__pb2.ListTicksRequest.SerializeToString,
             wherry_dot_v1_dot_schedules__pb2.ListTicksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/AddSchedule',
+            wherry_dot_v1_dot_schedules__pb2.AddScheduleRequest.SerializeToString,
+            wherry_dot_v1_dot_schedules__pb2.AddScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeclareSchedules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wherry.v1.TaskQueue/DeclareSchedules',
+            wherry_dot_v1_dot_schedules__pb2.DeclareSchedulesRequest.SerializeToString,
+            wherry_dot_v1_dot_schedules__pb2.DeclareSchedulesResponse.FromString,
             options,
             channel_credentials,
             insecure,

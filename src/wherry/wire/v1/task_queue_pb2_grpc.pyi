@@ -105,6 +105,10 @@ class TaskQueueStub:
     """Read one schedule."""
     ListTicks: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.ListTicksRequest, _schedules_pb2.ListTicksResponse]
     """List what became of a schedule's times, newest first."""
+    AddSchedule: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.AddScheduleRequest, _schedules_pb2.AddScheduleResponse]
+    """Add a schedule by hand, which fires until it is deleted."""
+    DeclareSchedules: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.DeclareSchedulesRequest, _schedules_pb2.DeclareSchedulesResponse]
+    """A worker says which schedules its code declares."""
     RunSchedule: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.RunScheduleRequest, _schedules_pb2.RunScheduleResponse]
     """Store one task of a schedule now."""
     PauseSchedule: _grpc.UnaryUnaryMultiCallable[_schedules_pb2.PauseScheduleRequest, _schedules_pb2.PauseScheduleResponse]
@@ -191,6 +195,10 @@ class TaskQueueAsyncStub(TaskQueueStub):
     """Read one schedule."""
     ListTicks: _aio.UnaryUnaryMultiCallable[_schedules_pb2.ListTicksRequest, _schedules_pb2.ListTicksResponse]  # type: ignore[assignment]
     """List what became of a schedule's times, newest first."""
+    AddSchedule: _aio.UnaryUnaryMultiCallable[_schedules_pb2.AddScheduleRequest, _schedules_pb2.AddScheduleResponse]  # type: ignore[assignment]
+    """Add a schedule by hand, which fires until it is deleted."""
+    DeclareSchedules: _aio.UnaryUnaryMultiCallable[_schedules_pb2.DeclareSchedulesRequest, _schedules_pb2.DeclareSchedulesResponse]  # type: ignore[assignment]
+    """A worker says which schedules its code declares."""
     RunSchedule: _aio.UnaryUnaryMultiCallable[_schedules_pb2.RunScheduleRequest, _schedules_pb2.RunScheduleResponse]  # type: ignore[assignment]
     """Store one task of a schedule now."""
     PauseSchedule: _aio.UnaryUnaryMultiCallable[_schedules_pb2.PauseScheduleRequest, _schedules_pb2.PauseScheduleResponse]  # type: ignore[assignment]
@@ -466,6 +474,22 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedules_pb2.ListTicksResponse, _abc.Awaitable[_schedules_pb2.ListTicksResponse]]:
         """List what became of a schedule's times, newest first."""
+
+    @_abc_1.abstractmethod
+    def AddSchedule(
+        self,
+        request: _schedules_pb2.AddScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedules_pb2.AddScheduleResponse, _abc.Awaitable[_schedules_pb2.AddScheduleResponse]]:
+        """Add a schedule by hand, which fires until it is deleted."""
+
+    @_abc_1.abstractmethod
+    def DeclareSchedules(
+        self,
+        request: _schedules_pb2.DeclareSchedulesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedules_pb2.DeclareSchedulesResponse, _abc.Awaitable[_schedules_pb2.DeclareSchedulesResponse]]:
+        """A worker says which schedules its code declares."""
 
     @_abc_1.abstractmethod
     def RunSchedule(

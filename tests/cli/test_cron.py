@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import Answer
 from wherry import App
+from wherry.cli.text import moment
 
 Cli = Callable[..., Answer]
 
@@ -103,6 +104,23 @@ def test_the_next_page_of_a_history_is_what_the_note_says(cli: Cli, nightly: str
 
     told = [re.findall(r"by_hand +(\d+)", page.out) for page in pages]
     assert told == [*([str(id_)] for id_ in reversed(ids)), []]
+
+
+def test_moments_are_in_the_readers_own_zone_and_say_so(cli: Cli, app: App, nightly: str) -> None:
+    """As everywhere; the next time alone is in its schedule's zone and in UTC, as it says."""
+    app.run_schedule(nightly)
+    app.pause_schedule(nightly)
+    app.pause_type("t")
+    [tick], [paused] = app.list_ticks(nightly), app.list_paused_types()
+    seen = app.get_schedule(nightly)
+
+    history, shown = cli("cron", "history", nightly).out, cli("cron", "show", nightly).out
+
+    assert seen is not None
+    assert moment(tick.planned_at) in history
+    for at in (seen.created_at, seen.changed_at, seen.paused_at):
+        assert moment(at) in shown
+    assert moment(paused.paused_at) in cli("types", "list").out
 
 
 def test_a_schedule_is_added_once_and_deleted(cli: Cli, nightly: str) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from wherry.cli.output import Column, Output
-from wherry.cli.text import RawJSON, plain
+from wherry.cli.text import RawJSON, moment, plain
 from wherry.domain.durations import span
 from wherry.domain.stored import decode
 
@@ -102,7 +102,7 @@ def _row(schedule: ScheduleSeen) -> tuple[str, ...]:
         schedule.tz,
         "" if local is None else local.isoformat(" ", "seconds"),
         _utc(schedule.next_at),
-        _utc(schedule.last_fired_at),
+        moment(schedule.last_fired_at),
         f"{schedule.fired:,}",
         f"{schedule.missed_ticks:,}",
         f"{schedule.overlapped:,}",
@@ -120,7 +120,7 @@ def _told(schedule: ScheduleSeen) -> list[tuple[str, str]]:
     if schedule.paused_at is not None:
         by = f" by {schedule.paused_by}" if schedule.paused_by else ""
         why = f": {schedule.pause_reason}" if schedule.pause_reason else ""
-        paused = f"since {_utc(schedule.paused_at)} UTC{by}{why}"
+        paused = f"since {moment(schedule.paused_at)}{by}{why}"
     made = "by hand" if schedule.by_hand else f"in the code of {schedule.declared_by} live workers"
     said = [
         ("cron", f"{schedule.cron} ({schedule.tz})"),
@@ -143,7 +143,7 @@ def _told(schedule: ScheduleSeen) -> list[tuple[str, str]]:
         ("last", _last(schedule)),
         ("ticks", _counts(schedule)),
         ("by hand", f"{schedule.by_hand_runs:,} runs" if schedule.by_hand_runs else ""),
-        ("made", f"{_utc(schedule.created_at)} UTC, changed {_utc(schedule.changed_at)}"),
+        ("made", f"{moment(schedule.created_at)}, changed {moment(schedule.changed_at)}"),
     ]
     return [(name, value) for name, value in said if value]
 
@@ -151,7 +151,7 @@ def _told(schedule: ScheduleSeen) -> list[tuple[str, str]]:
 def _last(schedule: ScheduleSeen) -> str:
     if schedule.last_fired_at is None:
         return ""
-    return f"{_utc(schedule.last_fired_at)} UTC, task {schedule.last_task_id}"
+    return f"{moment(schedule.last_fired_at)}, task {schedule.last_task_id}"
 
 
 def _counts(schedule: ScheduleSeen) -> str:
@@ -162,9 +162,9 @@ def _counts(schedule: ScheduleSeen) -> str:
 
 
 def _tick_row(tick: Tick) -> tuple[str, ...]:
-    planned = _utc(tick.planned_at)
+    planned = moment(tick.planned_at)
     if tick.n > 1:
-        planned += f" to {_utc(tick.until_at)}"
+        planned += f" to {moment(tick.until_at)}"
     return (
         planned,
         f"{tick.n:,}",

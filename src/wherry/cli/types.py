@@ -9,6 +9,7 @@ import click
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Column, Output
+from wherry.cli.text import moment
 
 _COLUMNS = (Column("type"), Column("queue"), Column("paused"), Column("by"), Column("reason"))
 
@@ -37,7 +38,7 @@ def list_types(asked: Asked, /) -> None:
             (
                 each.type,
                 each.queue or "*",
-                each.paused_at.isoformat(timespec="seconds"),
+                moment(each.paused_at),
                 each.paused_by or "",
                 each.reason or "",
             )

@@ -76,8 +76,8 @@ def test_several_processes_share_the_work(
         "worker", "shop:app", "--server", address, "--processes", "2", "--concurrency", "1",
         "--name", "w",
     )  # fmt: skip
-    database.enqueue("shop.slow", {"seconds": 1.5})
-    database.enqueue("shop.slow", {"seconds": 1.5})
+    # Enough that the process which is there last finds some too.
+    database.enqueue_many([{"type": "shop.slow", "payload": {"seconds": 1.5}}] * 60)
 
     def names() -> set[str | None]:
         return {task.worker for task in database.list_tasks(state="leased").tasks}

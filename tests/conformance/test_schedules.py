@@ -121,7 +121,7 @@ async def test_what_a_worker_declares_is_the_same_by_either_way(
         app.timetable.add(full(n), t)
 
     async with at_work(app, queues=["mail"]):
-        await await_for(brought)
+        await await_for(brought, seconds=60.0)
         seen = await database.alist_schedules()
         await beat(database, ONE)
         stood = await database.acarry(DeclareSchedules(tuple(app.timetable), ONE))

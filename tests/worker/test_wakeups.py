@@ -19,6 +19,7 @@ from tests.statements import count_statements
 from tests.worker.fake import FakeTransport, in_turn, make_lease
 from tests.worker.support import at_work, finished
 from wherry.commands.workers import StopWaiting, TransactionsEnded, WaitForTasks
+from wherry.domain.arrivals import Arrivals
 from wherry.domain.state import State
 from wherry.errors import Unavailable
 from wherry.worker.wakeups import Wakeups
@@ -264,17 +265,19 @@ async def test_who_lets_tasks_gather_can_be_woken(monkeypatch: pytest.MonkeyPatc
     """A worker that is told to stop does not wait; nor does one to which tasks come seldom."""
     monkeypatch.setattr("wherry.worker.wakeups.monotonic", lambda: 100.0)
     wakeups = sleeping(FakeTransport())
-    wakeups.looked([make_lease()] * 40)
+    wakeups.looked([make_lease()] * 120)
     await wakeups.gather()
     await wakeups.pause()
     for _ in range(100):
         wakeups.heard("default")
     await wakeups.pause()
-    wakeups.looked([make_lease()] * 40)
+    # Longer than this test may take: nothing but being woken ends it.
+    monkeypatch.setattr(Arrivals, "pause", 1000.0)
+    wakeups.looked([make_lease()] * 120)
 
     gathering = asyncio.create_task(wakeups.gather())
-    await asyncio.sleep(0)
-    assert not gathering.done()
+    done, _ = await asyncio.wait([gathering], timeout=0.05)
+    assert not done
     wakeups.wake()
     await gathering
 

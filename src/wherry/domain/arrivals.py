@@ -42,7 +42,10 @@ _LONGEST_PAUSE_SECONDS = 0.025
 # For who shares a stream: of eight that look, each may wait eight times as long.
 _LONGEST_SHARED_PAUSE_SECONDS = 0.1
 # The first task that a look finds should have waited for so long, at least and at most: what comes
-# sooner would do with fewer looks. A look that finds many is worth a wait.
+# sooner would do with fewer looks. A look that finds many is worth a wait. What a task waits for
+# its own commit does not count: it is what the one that waited least has waited, which is soon
+# believed when it is short, and slowly when it is long.
+_COMMIT_WEIGHT = 1 / 8
 _WAIT_FOR_FEW_SECONDS = (0.002, 0.004)
 _WAIT_FOR_MANY_SECONDS = (0.008, 0.012)
 _MANY = 8
@@ -72,6 +75,8 @@ class Arrivals:
         self._taken = 0.0
         # By the last look that found any.
         self._found = 0
+        # From the making of a task to its commit.
+        self._commit = 0.0
         self._trusts = True
         self._hold = _FIRST_HOLD_SECONDS
         self._hold_until = now
@@ -94,7 +99,7 @@ class Arrivals:
         return max(0.0, self._found_at + self.pause - now)
 
     def looked(self, now: float, leases: Sequence[Lease]) -> None:
-        """A look has found these, the first of which had waited for the longest; maybe none."""
+        """A look has found these, in the order in which they came if their priority is the same."""
         if not leases:
             if self._pause > _LONGEST_PAUSE_SECONDS:
                 self._pause = max(self._pause / 1.5, _LONGEST_PAUSE_SECONDS)
@@ -105,16 +110,21 @@ class Arrivals:
         self._taken, self._found_at = min(taken, _MOST_A_SECOND), now
         self._found = len(leases)
         waited_seconds = _waited(leases[0])
+        least_seconds = min(_waited(leases[-1]), _LONG_SECONDS)
+        slowly = self._commit + (least_seconds - self._commit) * _COMMIT_WEIGHT
+        self._commit = min(least_seconds, slowly)
         if self.notified:
             waited_seconds = min(waited_seconds, _LONGEST_WAIT_SECONDS)
             self._waited = self._averaged(self._waited, waited_seconds)
             return
-        soon, late = _WAIT_FOR_FEW_SECONDS if len(leases) < _MANY else _WAIT_FOR_MANY_SECONDS
-        if waited_seconds > late:
+        # With a pause that long others look at the same stream, however few of it are ours.
+        many = len(leases) >= _MANY or self._pause > _LONGEST_PAUSE_SECONDS
+        soon, late = _WAIT_FOR_MANY_SECONDS if many else _WAIT_FOR_FEW_SECONDS
+        if waited_seconds - self._commit > late:
             self._pause = max(self._pause / 1.5, _FIRST_PAUSE_SECONDS)
             if waited_seconds > _LONG_SECONDS:
                 self._pause = min(self._pause, _LONGEST_PAUSE_SECONDS)
-        elif waited_seconds < soon:
+        elif waited_seconds - self._commit < soon:
             # Many may be looking here, so that together they come soon enough.
             self._pause = min(self._pause * 1.25, _LONGEST_SHARED_PAUSE_SECONDS)
 

@@ -162,10 +162,10 @@ def test_a_drain_keeps_the_lease_of_what_it_waits_for(
     queue: wherry.App, start: Start, tmp_path: Path
 ) -> None:
     """DBL-04: three leases long, with another worker that would like to have it."""
-    worker = start("leaving", shutdown_timeout=20, lease_for=1)
-    id_ = enqueue(queue, "blocks", {"seconds": 3})
+    worker = start("leaving", shutdown_timeout=20, lease_for=2)
+    id_ = enqueue(queue, "blocks", {"seconds": 6})
     began(tmp_path, id_)
-    start("staying", lease_for=1)
+    start("staying", lease_for=2)
 
     worker.send(signal.SIGTERM)
 

@@ -358,7 +358,7 @@ async def test_a_plain_handler_that_cancels_itself_when_told_is_judged_as_an_asy
         raise asyncio.CancelledError
 
     id_ = (await app.aenqueue("obeys")).id
-    async with at_work(app, lease_for=1, shutdown=0 if why == "shutdown" else 10):
+    async with at_work(app, lease_for=5, shutdown=0 if why == "shutdown" else 10):
         await in_state(app, id_, State.LEASED)
         if why == "cancel":
             await app.acancel(id_)

@@ -66,8 +66,13 @@ async def test_schedules_are_the_same(app: wherry.App, database: wherry.App) -> 
     assert await app.aget_schedule("nobody") is None
 
 
+# Some have more digits than a wire carries, or fewer than it can say.
+LENGTHS = ((0.1, 86_400.7), (1 / 3, 0.1 + 0.2), (1e-10, 7 / 6), (3 * 0.1000005, 1e9 / 7))
+
+
 def full(n: int) -> Schedule:
-    """Return a schedule of which everything is said."""
+    """Return a schedule of which everything is said; its lengths of time are the *n*th."""
+    timeout, ttl = LENGTHS[n]
     task = spec(
         queue="mail",
         tags=("ü", "b"),
@@ -77,11 +82,11 @@ def full(n: int) -> Schedule:
         priority=-3,
         max_attempts=7,
         retry=to_json(Additive(timedelta(seconds=0.3), jitter=timedelta(seconds=1))),
-        timeout_seconds=0.1,
-        ttl_seconds=86_400.7,
+        timeout_seconds=timeout,
+        ttl_seconds=ttl,
     )
-    made = schedule(f"full {n}", "*/7 0 3 * * 1-5", tz="Europe/Berlin", missed="all")
-    return replace(made, task=task)
+    cron, tz = "*/7 0 3 * * 1-5", "Europe/Berlin"
+    return Schedule.checked(f"full {n}", cron, task, tz=tz, missed="all", overlap="allow")
 
 
 async def test_a_schedule_is_added_by_hand(app: wherry.App, database: wherry.App) -> None:
@@ -117,7 +122,7 @@ async def test_what_a_worker_declares_is_the_same_by_either_way(
         found = await database.aget_schedule("t")
         return found is not None and found.fired > 0
 
-    for n in range(3):
+    for n in range(len(LENGTHS)):
         app.timetable.add(full(n), t)
 
     async with at_work(app, queues=["mail"]):
@@ -126,7 +131,7 @@ async def test_what_a_worker_declares_is_the_same_by_either_way(
         await beat(database, ONE)
         stood = await database.acarry(DeclareSchedules(tuple(app.timetable), ONE))
 
-    assert [each.declared_by for each in seen] == [1] * 4
+    assert [each.declared_by for each in seen] == [1] * (len(LENGTHS) + 1)
     assert (stood.added, stood.replaced, stood.gave_way) == ((), (), ())
     # Its declarations went with it.
     assert {each.declared_by for each in await database.alist_schedules()} == {1}

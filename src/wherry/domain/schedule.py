@@ -37,7 +37,10 @@ MOST_FORMER: Final = 20
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule as somebody declares it, checked; *task* is what each of its times brings."""
+    """A schedule as somebody declares it, checked; *task* is what each of its times brings.
+
+    The lengths of time of *task* are of whole microseconds.
+    """
 
     name: str
     cron: Cron
@@ -93,7 +96,12 @@ class Schedule:
         made = cls(
             check_name(name, option="name"),
             read_cron(cron, tz),
-            task._replace(key=None, key_ttl_seconds=None),
+            task._replace(
+                key=None,
+                key_ttl_seconds=None,
+                timeout_seconds=_whole(task.timeout_seconds),
+                ttl_seconds=_whole(task.ttl_seconds),
+            ),
             check_missed(missed),
             check_overlap(overlap),
         )
@@ -102,6 +110,15 @@ class Schedule:
         # Whether there is room for ours.
         check_headers(planned(made, now).headers)
         return made
+
+
+def _whole(seconds: float | None) -> float | None:
+    """Return *seconds* in whole microseconds, one at least.
+
+    The wire counts nanoseconds: of a third of a second it does not bring all digits, and by either
+    way a schedule has to have one definition.
+    """
+    return None if seconds is None else max(round(seconds, 6), 1e-6)
 
 
 @dataclass(frozen=True, slots=True)

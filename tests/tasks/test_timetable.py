@@ -142,3 +142,21 @@ def test_a_definition_is_all_that_was_said() -> None:
 
     assert len(definitions) == 13
     assert {each.definition for each in made().timetable} <= definitions
+
+
+@pytest.mark.parametrize(
+    ("headers", "definition"),
+    [
+        (None, "63159967384500fd35935d2fd9590bff"),
+        ({"a": "1"}, "8e688c7fc8a244c07d00a22cbdfaa2f9"),
+        ({"a": "1", "b": "ü"}, "ec171e20c8d5712dcf9987d787b07faa"),
+        ({"b": "ü", "a": "1"}, "ec171e20c8d5712dcf9987d787b07faa"),
+    ],
+)
+def test_a_definition_stays_what_it_was_in_databases(
+    headers: dict[str, str] | None, definition: str
+) -> None:
+    """Else each deploy has its old workers warn that they give way."""
+    [schedule] = made(headers=headers).timetable
+
+    assert schedule.definition == definition

@@ -51,10 +51,12 @@ class Schedule:
     @cached_property
     def definition(self) -> str:
         """What tells this schedule from another one of its name; the same in every process."""
-        # Over the wire headers lose their order.
-        headers = {"headers": sorted(self.task.headers.items())} if self.task.headers else {}
-        said = json.dumps(self.row | headers, sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()[:32]
+        said = self.row
+        if self.task.headers:
+            # Over the wire headers lose their order.
+            said["headers"] = json.dumps(self.task.headers, sort_keys=True)
+        text = json.dumps(said, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
     def row(self) -> dict[str, Any]:

@@ -145,13 +145,13 @@ async def test_what_brings_no_task_is_told(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_what_is_declared_through_a_server_is_parted_by_number_and_by_size() -> None:
-    small = tuple(schedule(f"s{n}") for n in range(1001))
+    small = tuple(schedule(f"s{n}") for n in range(201))
     large = tuple(schedule(f"l{n}", payload={"a": "x" * 600_000}) for n in range(2))
     declares = DeclareSchedules((*small, *large), DECLARES.instance)
 
     parts = declares.parts()
 
-    assert [len(part.schedules) for part in parts] == [500, 500, 2, 1]
+    assert [len(part.schedules) for part in parts] == [100, 100, 2, 1]
     assert tuple(each for part in parts for each in part.schedules) == declares.schedules
     assert {part.instance for part in parts} == {DECLARES.instance}
 

@@ -16,7 +16,8 @@ from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.scheduling import settle
 from wherry.domain.schedule import Declared, Schedule, Stance, Standing, former_of, stance
 
-_MOST_IN_A_CALL: Final = 500
+# A server may take fewer than its default of 1,000 items in a call, and refuses more each time.
+_MOST_IN_A_CALL: Final = 100
 _MOST_LETTERS_IN_A_CALL: Final = 1_000_000
 
 

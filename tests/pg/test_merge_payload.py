@@ -83,7 +83,7 @@ def test_of_a_member_that_stands_twice_the_last_counts_if_it_is_named(session: S
 
 
 def test_a_payload_that_takes_no_patch_harms_no_neighbour(session: Session) -> None:
-    texts = ["[1]", '"text"', "null", "7", '{"\\u0000":1}']
+    texts = ["[1]", '"text"', "null", "7", '{"\\u0000":1}', '{"a":"\\u0000"}']
     bad = [dead(session, key=f"k{n}") for n in range(len(texts))]
     for id_, text in zip(bad, texts, strict=True):
         stored(session, id_, text)
@@ -99,6 +99,42 @@ def test_a_payload_that_takes_no_patch_harms_no_neighbour(session: Session) -> N
     assert [session.task(id_).state for id_ in (bad[0], full)] == ["dead", "dead"]
     assert session.value("select count(*) from wherry.key") == len(bad) + 2
     assert [each.answer for each in session.requeue(bad[0], full)] == ["queued"] * 2
+
+
+def test_a_number_beyond_jsonb_is_merged_into_and_keeps_its_key(session: Session) -> None:
+    far, good = dead(session, key="far"), dead(session, key="good")
+    stored(session, far, '{"n":1e200000}')
+
+    assert merge(session, {"r": 1}, far, good) == ["queued"] * 2
+
+    assert text_of(session, far) == '{"n":1e200000,"r":1}'
+    named = session.rows("select key, task_id from wherry.key order by key")
+    assert named == [("far", far), ("good", good)]
+
+
+def test_what_jsonb_does_not_hold_is_put_back_under_a_key_that_was_free(session: Session) -> None:
+    values = ["1e200000", '"\\u0000"', '"\\ud800"', "1"]
+    ids = [dead(session, key=f"k{n}") for n in range(len(values))]
+    for id_, value in zip(ids, values, strict=True):
+        stored(session, id_, f'{{"n":{value}}}')
+    # Only then is a key named anew without a patch.
+    session.rows("delete from wherry.key returning 1")
+
+    answers = [each.answer for each in session.requeue(*ids)]
+
+    assert answers == ["queued"] * len(ids)
+    assert [text_of(session, id_) for id_ in ids] == [f'{{"n":{value}}}' for value in values]
+    assert session.rows("select task_id from wherry.key order by key") == [(id_,) for id_ in ids]
+
+
+@pytest.mark.parametrize("patch", ["[1]", '"text"', "null", "7", None])
+def test_a_patch_that_is_no_object_is_merged_into_nothing(
+    session: Session, patch: str | None
+) -> None:
+    # No door lets one in: in a payload's place it would be damage.
+    merged = session.value("select wherry.merge_payload('{\"n\":1}', %s::json)::text", patch)
+
+    assert merged is None
 
 
 @pytest.mark.parametrize("to_queue", [None, "aside"])

@@ -2,8 +2,9 @@
 -- Locks: none; every object is new.
 
 -- What a JSON merge patch (RFC 7396) makes of a value: members of an object are set, one that is null is taken away,
--- and all else takes the value's place. What the patch does not name stays as it was written, digit by digit, and where
--- it stood: json keeps that, jsonb does not. Of a member that stands twice the last one counts, where the patch names it.
+-- and all else takes the value's place. Values that the patch does not name stay as they were written, digit by digit,
+-- and where they stood: json keeps that, jsonb does not. The names beside them are written anew ("\u00e9" becomes "é").
+-- Of a member that stands twice the last one counts, where the patch names it.
 create function wherry.merge_patch(value json, patch json) returns json
     language plpgsql immutable
     set search_path = pg_catalog, pg_temp
@@ -49,15 +50,15 @@ end
 $$;
 revoke all on function wherry.merge_patch(json, json) from public;
 
--- A payload with a patch merged into it, or null if it is none that one can be merged into: no object, or one with a
--- name that no text can hold (plain SQL can have stored it). An answer, and no error, so that others of the same
--- statement are not harmed.
+-- A payload with a patch merged into it, or null if one of the two is no object, or has a name or a string that no text
+-- can hold (plain SQL can have stored it). An answer, and no error, so that others of the same statement are not harmed.
 create function wherry.merge_payload(payload json, patch json) returns json
     language plpgsql immutable
     set search_path = pg_catalog, pg_temp
     as $$
 begin
-    if json_typeof(merge_payload.payload) is distinct from 'object' then
+    if json_typeof(merge_payload.payload) is distinct from 'object'
+       or json_typeof(merge_payload.patch) is distinct from 'object' then
         return null;
     end if;
     return wherry.merge_patch(merge_payload.payload, merge_payload.patch);
@@ -67,3 +68,18 @@ exception
 end
 $$;
 revoke all on function wherry.merge_payload(json, json) from public;
+
+-- What a key keeps of the payload that it names; the same for payloads that are equal. One that jsonb does not hold
+-- (1e200000, say: no door lets it in, and plain SQL can have stored it) is known by its letters.
+create function wherry.payload_hash(type text, payload json) returns bytea
+    language plpgsql immutable
+    set search_path = pg_catalog, pg_temp
+    as $$
+begin
+    return sha256(convert_to(payload_hash.type || ' ' || payload_hash.payload::jsonb::text, 'UTF8'));
+exception
+    when numeric_value_out_of_range or untranslatable_character or invalid_text_representation then
+        return sha256(convert_to(payload_hash.type || ' ' || payload_hash.payload::text, 'UTF8'));
+end
+$$;
+revoke all on function wherry.payload_hash(text, json) from public;

@@ -30,7 +30,7 @@ grant execute
       wherry.put_apart, wherry.catch_up_ids, wherry.make_days, wherry.drop_past_days,
       wherry.prune_audit, wherry.recount, wherry.payload_bytes, wherry.credit,
       wherry.running_in, wherry.is_full, wherry.room_in, wherry.note_starts,
-      wherry.merge_payload, wherry.merge_patch
+      wherry.merge_payload, wherry.merge_patch, wherry.payload_hash
    to {role};
 """
 

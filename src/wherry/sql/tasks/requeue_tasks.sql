@@ -52,8 +52,9 @@ heirs as materialized (
            picked.id, picked.queue, picked.key,
            -- A payload is read only if it is another one now, or for a key that somebody else has had meanwhile.
            case when key.task_id = picked.id and picked.merged is null then key.payload_hash
-                else sha256(convert_to(
-                    picked.type || ' ' || coalesce(
+                else wherry.payload_hash(
+                    picked.type,
+                    coalesce(
                         picked.merged,
                         picked.payload,
                         (
@@ -62,9 +63,8 @@ heirs as materialized (
                              where p.task_id = picked.id
                                and p.queue = picked.queue
                         )::json
-                    )::jsonb::text,
-                    'UTF8'
-                ))
+                    )
+                )
                  end as payload_hash,
            key.task_id as named_id,
            key.stamp as named_stamp

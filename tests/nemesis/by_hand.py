@@ -30,8 +30,9 @@ EARLIER_KEPT = 60
 MANY_AT_ONCE, LONG_SECONDS = 20, 3.0
 # Of its turns those in which it leases what is limited, by so many threads more.
 RUSH_SHARE, RUSHING = 0.25, 3
-# Longer than any call of an App takes to give up, whatever is shot at.
-RUSH_SECONDS = 120.0
+# Each longer than any call of an App takes to give up, whatever is shot at: until all threads of a
+# rush are there, and until all are answered.
+GATE_SECONDS, ANSWER_SECONDS = 120.0, 120.0
 IN_A_TRANSACTION = "complete in a transaction"
 VERBS = ("complete", "fail", "snooze", "release", IN_A_TRANSACTION)
 
@@ -62,19 +63,26 @@ class Hand:
         """Lease from the limited queue several times at the very same moment."""
         gate = threading.Barrier(RUSHING)
         taken: list[Lease] = []
+        broken: list[Exception] = []
 
         def take() -> None:
-            # One whose thread was not made, or has died, must not hold the others for ever.
-            gate.wait(timeout=RUSH_SECONDS)
-            taken.extend(self.lease(queue=LIMITED, most=MANY_AT_ONCE, seconds=LONG_SECONDS))
+            try:
+                # One whose thread was not made, or has died, must not hold the others for ever.
+                gate.wait(timeout=GATE_SECONDS)
+                taken.extend(self.lease(queue=LIMITED, most=MANY_AT_ONCE, seconds=LONG_SECONDS))
+            except Exception as error:
+                # Of a thread that dies nobody would hear: its rush would have taken nothing.
+                broken.append(error)
 
         rushing = [threading.Thread(target=take) for _ in range(RUSHING)]
         for each in rushing:
             each.start()
         for each in rushing:
-            each.join(timeout=RUSH_SECONDS)
+            each.join(timeout=ANSWER_SECONDS)
             if each.is_alive():
-                raise TimeoutError(f"a lease was not answered within {RUSH_SECONDS:g} s")
+                raise TimeoutError(f"a lease was not answered within {ANSWER_SECONDS:g} s")
+        if broken:
+            raise broken[0]
         for lease in taken:
             self.report(lease, self._rng.choice(("complete", "release")))
 

@@ -14,7 +14,7 @@ from wherry import Lease
 
 
 def test_a_rush_that_is_never_answered_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_hand, "RUSH_SECONDS", 0.1)
+    monkeypatch.setattr(by_hand, "ANSWER_SECONDS", 0.1)
     answered = threading.Event()
 
     class Unanswered(by_hand.Hand):
@@ -27,3 +27,12 @@ def test_a_rush_that_is_never_answered_is_told(monkeypatch: pytest.MonkeyPatch) 
             Unanswered(random.Random(1), deque()).rush()
     finally:
         answered.set()
+
+
+def test_what_ends_a_thread_of_a_rush_is_told() -> None:
+    class Broken(by_hand.Hand):
+        def lease(self, **_asked: Any) -> list[Lease]:
+            raise threading.BrokenBarrierError("as ordered")
+
+    with pytest.raises(threading.BrokenBarrierError, match="as ordered"):
+        Broken(random.Random(1), deque()).rush()

@@ -12,6 +12,7 @@ import pytest
 
 import wherry
 from tests.facts import await_for
+from tests.lateness import late_loop
 from tests.worker.fake import make_lease
 from tests.worker.support import at_work, drained, finished, get, in_state
 from wherry.domain.retry import Fixed
@@ -153,7 +154,7 @@ async def test_a_lease_that_cannot_be_extended_ends_its_handler_before_it_runs_o
         finally:
             ended.append(wherry.current().lease.remaining)
 
-    async with at_work(app, lease_for=5):
+    async with late_loop() as late, at_work(app, lease_for=5):
         id_ = (await app.aenqueue("hangs")).id
         await in_state(app, id_, State.LEASED)
         locker = connect(autocommit=False)
@@ -162,8 +163,8 @@ async def test_a_lease_that_cannot_be_extended_ends_its_handler_before_it_runs_o
         locker.rollback()
         task = await finished(app, id_)
 
-    # A tenth of the lease was left to clean up in.
-    assert 0 < ended[0] <= 0.5
+    # A tenth of the lease was left to clean up in; a loop that is held up ends it later.
+    assert -late.longest < ended[0] <= 0.5
     assert (task.state, task.attempts) == (State.SUCCEEDED, 2)
 
 

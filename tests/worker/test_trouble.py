@@ -16,7 +16,7 @@ from psycopg.conninfo import make_conninfo
 
 import wherry
 from tests.facts import await_for
-from tests.lateness import late_loop
+from tests.lateness import late_machine
 from tests.worker.support import Slots, at_work, finished, get, set_for_all
 from wherry.domain.state import State
 from wherry.domain.task import Task
@@ -160,11 +160,13 @@ async def test_no_transaction_is_open_while_a_handler_runs(
         return all([(await get(app, id_)).state.is_final for id_ in ids])
 
     ids = [(await app.aenqueue(name)).id for name in ("long", "plain")]
-    async with late_loop() as late, at_work(app, lease_for=2):
-        await await_for(both_finished)  # type: ignore[arg-type]
+    with late_machine() as machine:
+        async with at_work(app, lease_for=2):
+            await await_for(both_finished)  # type: ignore[arg-type]
 
-    # A loop that is held up cannot go on with what it has begun.
-    assert max(open_seconds) < 0.3 + late.longest
+    # A machine that is late is late at each step on the way: of the loop, of the keeper's thread,
+    # and of the database.
+    assert max(open_seconds) < 0.3 + 20 * machine.longest
     for id_ in ids:
         task = await get(app, id_)
         assert (task.state, task.attempts, task.history) == (State.SUCCEEDED, 1, ())

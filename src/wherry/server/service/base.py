@@ -23,7 +23,11 @@ class Base:
         self.settings = settings or ServerSettings()
 
     def refuse_too_many(self, items: Sized, *, of: str, most: int | None = None) -> None:
-        """Raise LimitReached for more items than one call may have."""
+        """Raise LimitReached for more items than one call may have.
+
+        Every verb that takes many asks it, and the gRPC door before: a refusal is not to cost the
+        decoding of each item. The schemas of the HTTP door have their own bound.
+        """
         limit = self.settings.batch_limit if most is None else most
         if len(items) > limit:
             raise LimitReached(f"{len(items):,} {of} in one call; the limit is {limit:,}: split it")

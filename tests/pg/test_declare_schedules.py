@@ -23,8 +23,9 @@ from tests.pg.schedules import (
 )
 from tests.pg.support import OpenSession, Session, result_of
 from wherry.commands.declaring import AddSchedule, DeclareSchedules
-from wherry.commands.schedules import PauseSchedule, ResumeSchedule
+from wherry.commands.schedules import DeleteSchedule, PauseSchedule, ResumeSchedule
 from wherry.commands.workers import LeaveWorker
+from wherry.domain.schedule import Schedule
 
 OLD = schedule(payload={"of": "old"})
 NEW = schedule(payload={"of": "new"})
@@ -263,3 +264,41 @@ def test_of_former_definitions_the_newest_are_remembered(session: Session) -> No
 
     assert len(former) == 20
     assert former[-1] == schedule(payload={"n": 23}).definition
+
+
+def of_mine(session: Session, *schedules: Schedule, n: int = 1) -> DeclareSchedules:
+    """Return what the *n*th worker declares, who may fill no queue but `mine`."""
+    return DeclareSchedules(schedules, beat(session, n), may_fill=lambda queue: queue == "mine")
+
+
+def test_what_moves_to_anothers_queue_is_kept_alive_no_longer(
+    session: Session, clock: StillClock
+) -> None:
+    mine = of_mine(session, schedule(queue="mine"))
+    session.call(mine)
+    declare(session, schedule(queue="other"), n=2)
+
+    assert session.call(mine).foreign == ("s",)
+    leave(session, 2)
+    clock.advance(minutes=1)
+    settle(session)
+
+    assert (seen(session).declared_by, seen(session).fired) == (0, 0)
+    assert session.call(DeleteSchedule("s")) is True
+
+
+def test_what_somebody_else_adds_meanwhile_for_another_queue_is_not_kept_alive(
+    session: Session, open_session: OpenSession
+) -> None:
+    other = open_session()
+    mine = of_mine(session, schedule("a", queue="mine"), schedule("s", queue="mine"))
+
+    stood = session.call_around(
+        mine,
+        before="schedules/add_schedules",
+        act=lambda: declare(other, schedule(queue="other"), n=2),
+    )
+
+    assert (stood.added, stood.foreign) == (("a",), ("s",))
+    assert (seen(session, "a").declared_by, seen(session).declared_by) == (1, 1)
+    assert seen(session).queue == "other"

@@ -71,12 +71,26 @@ class DeclareSchedules(Command[Stood]):
         return [replace(self, schedules=tuple(part)) for part in parts]
 
     def answer(self) -> Answer[Stood]:
+        stood = yield from self._stood()
+        if stood.foreign:
+            # What this worker said of them while they were for its own queues.
+            yield Statement(
+                "schedules/forget_declarations",
+                {"names": list(stood.foreign), "instance": self.instance},
+            )
+        return stood
+
+    def _stood(self) -> Answer[Stood]:
         found = yield from self._found()
         stances = self._stances(found)
         replaced = [name for name, of in stances.items() if of is Stance.REPLACE]
         added = [name for name, of in stances.items() if of is Stance.ADD]
         if added:
-            added = yield from self._add(added)
+            asked, added = added, (yield from self._add(added))
+            if len(added) < len(asked):
+                # Somebody was quicker, whose queue may be one that is not ours to fill.
+                found = yield from self._found()
+                stances = self._stances(found)
         foreign = self._foreign(found)
         is_news = bool(added) or any(
             each.rests or not each.noted for each in found.values() if each.name not in foreign

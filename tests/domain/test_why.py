@@ -37,7 +37,7 @@ READY = Facts(
     paused_at=None,
     paused_by=None,
     pause_reason=None,
-    type_pause=None,
+    type_pauses=(),
     room=None,
     last=None,
     crew=Crew(alive=1, serve=1, fit=1, drain=0),

@@ -120,3 +120,21 @@ def test_the_reason_is_told(session: Session, state: str) -> None:
     assert "a flood" in reasons["type_paused"].text
     assert reasons["type_paused"].advice == "to go on: wherry types resume batch"
     assert not {"parked", "next"} & set(reasons)
+
+
+def test_both_pauses_of_a_type_are_told(session: Session) -> None:
+    """Who lifts the one that is told, and only that, would wait in vain."""
+    id_ = session.enqueue("batch")
+    session.call(PauseType("batch", "default", "ann", "a flood"))
+    session.call(PauseType("batch", None, "bob", "a bug"))
+    session.call(PauseType("batch", "other"))
+
+    reasons = {each.code: each for each in session.call(WhyTask(id_)).reasons}
+
+    told = reasons["type_paused"]
+    assert "in all queues by bob" in told.text
+    assert "in the queue default by ann" in told.text
+    assert "other" not in told.text
+    assert told.advice == (
+        "to go on: wherry types resume batch; and wherry types resume --queue=default batch"
+    )

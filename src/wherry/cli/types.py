@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Column, Output
-from wherry.cli.text import moment
+from wherry.cli.text import moment, plain
+from wherry.domain.state import State
+from wherry.domain.task import PausedType
+from wherry.domain.type_pauses import pauses_of, places
+from wherry.errors import PermissionDenied, TimedOut
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+
+# Seconds; it is only to help, and what was asked for is done by then.
+_LONGEST_LOOK = 2.0
 
 _COLUMNS = (Column("type"), Column("queue"), Column("paused"), Column("by"), Column("reason"))
 
@@ -59,9 +71,11 @@ def pause(asked: Asked, /, name: str, queue: str | None, reason: str | None) -> 
     """Lease nothing more of a type until it is resumed; other types go on."""
     with opened(asked) as app:
         changed = app.pause_type(name, queue=queue, reason=reason)
-    Output(asked).changed(
-        {"type": name, "queue": queue}, changed, done="paused", already="was paused before"
-    )
+        unknown = not asked.as_json and changed and _is_unknown(app, name, queue)
+    out = Output(asked)
+    out.changed({"type": name, "queue": queue}, changed, done="paused", already="was paused before")
+    if unknown:
+        out.note("no task of it is here now, and no live worker knows it: is that its name?")
 
 
 @types.command()
@@ -76,6 +90,36 @@ def resume(asked: Asked, /, name: str, queue: str | None, reason: str | None) ->
     """Lease a paused type again."""
     with opened(asked) as app:
         changed = app.resume_type(name, queue=queue, reason=reason)
-    Output(asked).changed(
-        {"type": name, "queue": queue}, changed, done="resumed", already="was not paused there"
-    )
+        still = _still(app, name)
+    out = Output(asked)
+    what: dict[str, Any] = {"type": name, "queue": queue}
+    if out.as_json and still:
+        what["still_paused"] = [pause.queue for pause in still]
+    out.changed(what, changed, done="resumed", already="was not paused there")
+    if still and not out.as_json:
+        out.line(plain(f"it is still paused {places(still)}"))
+        queue = still[0].queue
+        of = "" if queue is None else f" --queue={quote(queue)}"
+        ending = f"{'-- ' if name.startswith('-') else ''}{quote(name)}"
+        out.note(f"to go on: {plain(f'wherry types resume{of} {ending}')}")
+
+
+def _still(app: App, type: str) -> list[PausedType]:
+    try:
+        return pauses_of(type, app.list_paused_types())
+    except PermissionDenied:
+        # Who may change a queue need not be allowed to read; what was done is done.
+        return []
+
+
+def _is_unknown(app: App, type: str, queue: str | None) -> bool:
+    """Whether nothing that is seen here is of that type: maybe its name is another."""
+    try:
+        if any(not seen.types or type in seen.types for seen in app.list_workers() if seen.alive):
+            return False
+        live = [State.QUEUED, State.LEASED]
+        return not app.count_tasks(
+            most=1, timeout=_LONGEST_LOOK, type=type, queue=queue, state=live
+        ).tasks
+    except (PermissionDenied, TimedOut):
+        return False

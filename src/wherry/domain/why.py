@@ -7,7 +7,7 @@ stays, `text` and `advice` are for people and may be worded anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -187,18 +187,18 @@ def _queued(facts: Facts) -> Iterator[Reason]:
         )
         advice = f"to go on: wherry queues resume {_named(facts.queue)}"
         yield Reason(Code.QUEUE_PAUSED, text, advice, facts.paused_at)
-    type_pause = facts.type_pause
-    if type_pause is not None:
-        yield _type_paused(facts, type_pause)
+    held = facts.type_pauses
+    if held:
+        yield _type_paused(facts, held)
     crew = list(_crew(facts))
     yield from crew
-    if facts.state == "parked" and not crew and type_pause is None:
+    if facts.state == "parked" and not crew and not held:
         text = "it is set aside: its type was paused, or no live worker knew it; that is over"
         yield Reason(Code.PARKED, text, f"it is ready again within seconds. {_NOBODY}")
     if facts.state == "ready":
         full = list(_full(facts, facts.room)) if facts.room else []
         yield from full
-        yield from _ready(facts, free=not (facts.paused_at or type_pause or crew or full))
+        yield from _ready(facts, free=not (facts.paused_at or held or crew or full))
     if facts.discard_at is not None:
         text = (
             f"it is canceled if it has not started in {span(-facts.after(facts.discard_at))}:"
@@ -279,15 +279,21 @@ def _ready(facts: Facts, *, free: bool) -> Iterator[Reason]:
         yield Reason(Code.LAST_ATTEMPT, text)
 
 
-def _type_paused(facts: Facts, pause: TypePause) -> Reason:
-    by = f" by {pause.actor}" if pause.actor else ""
-    said = f": {pause.reason}" if pause.reason else ""
-    where = f" in the queue {pause.queue}" if pause.queue else ""
-    ago = f"{span(facts.after(pause.paused_at))} ago"
-    text = f"the type {facts.type} was paused{where}{by} {ago}{said}"
-    queue = f" --queue={quote(pause.queue)}" if pause.queue else ""
-    advice = f"to go on: wherry types resume{queue} {_named(facts.type)}"
-    return Reason(Code.TYPE_PAUSED, text, advice, pause.paused_at)
+def _type_paused(facts: Facts, pauses: Sequence[TypePause]) -> Reason:
+    # One pause in all queues and one in its own are two, and both have to be lifted.
+    told: list[str] = []
+    ways: list[str] = []
+    for pause in pauses:
+        by = f" by {pause.actor}" if pause.actor else ""
+        said = f": {pause.reason}" if pause.reason else ""
+        everywhere = " in all queues" if len(pauses) > 1 else ""
+        where = f" in the queue {pause.queue}" if pause.queue else everywhere
+        told.append(f"{where}{by} {span(facts.after(pause.paused_at))} ago{said}")
+        queue = f" --queue={quote(pause.queue)}" if pause.queue else ""
+        ways.append(f"wherry types resume{queue} {_named(facts.type)}")
+    text = f"the type {facts.type} was paused{'; and'.join(told)}"
+    advice = f"to go on: {'; and '.join(ways)}"
+    return Reason(Code.TYPE_PAUSED, text, advice, pauses[0].paused_at)
 
 
 def _full(facts: Facts, room: Room) -> Iterator[Reason]:

@@ -54,10 +54,12 @@ class TypePause:
     queue: str
 
     @classmethod
-    def of_text(cls, text: str) -> TypePause:
-        """Return the pause of a JSON object."""
-        fields = json.loads(text)
-        return cls(**fields | {"paused_at": datetime.fromisoformat(fields["paused_at"])})
+    def all_of_text(cls, text: str) -> tuple[TypePause, ...]:
+        """Return the pauses of a JSON array."""
+        return tuple(
+            cls(**fields | {"paused_at": datetime.fromisoformat(fields["paused_at"])})
+            for fields in json.loads(text)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class Facts:
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
-    type_pause: TypePause | None
+    type_pauses: tuple[TypePause, ...]
     room: Room | None
     last: LastAttempt | None
     crew: Crew
@@ -120,7 +122,7 @@ class Facts:
     def of_row(cls, row: Sequence[Any]) -> Facts:
         """Return the facts of a row."""
         columns: list[Any] = [*row]
-        columns[-5] = None if row[-5] is None else TypePause.of_text(row[-5])
+        columns[-5] = () if row[-5] is None else TypePause.all_of_text(row[-5])
         columns[-4] = None if row[-4] is None else Room.of_text(row[-4])
         columns[-3] = None if row[-3] is None else LastAttempt.of_text(row[-3])
         columns[-2] = Crew(**json.loads(row[-2]))

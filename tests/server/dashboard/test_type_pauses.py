@@ -119,3 +119,30 @@ async def test_what_names_no_type_is_refused(
 
     assert found.status_code == 400
     assert await paused(app) == []
+
+
+async def test_what_still_holds_is_told(browse: Browse, app: wherry.App) -> None:
+    client = await browse("read", "admin")
+    await app.aenqueue("send", queue="mail")
+    await app.apause_type("send")
+    await app.apause_type("send", queue="mail")
+
+    await send(client, "resume-type?type=send", type="send", queue="")
+
+    assert "It is still paused in mail." in (await client.get("queues")).text
+
+
+async def test_a_type_that_nobody_knows_is_paused_and_that_is_told(
+    browse: Browse, app: wherry.App
+) -> None:
+    client = await browse("read", "admin")
+    await app.aenqueue("send", queue="mail")
+
+    await send(client, "pause-type", type="sned", queue="")
+    unknown = (await client.get("queues")).text
+    await send(client, "pause-type", type="send", queue="")
+    known = (await client.get("queues")).text
+
+    assert len(await paused(app)) == 2
+    assert "No task of it is here now" in unknown
+    assert "No task of it is here now" not in known

@@ -59,11 +59,6 @@ def _is_of(pause: PausedType, count: StateCount) -> bool:
     return count.type == pause.type and pause.queue in (None, count.queue)
 
 
-def where(pause: PausedType) -> str:
-    """Return where a type is paused, as people say it."""
-    return "in all queues" if pause.queue is None else f"in {pause.queue}"
-
-
 def most_waiting_first(pauses: TypePauses) -> Sequence[PausedType]:
     """Return the pauses that hold the most tasks first."""
     return sorted(pauses.pauses, key=lambda pause: (-pauses.waiting(pause), pause.type))

@@ -17,8 +17,9 @@ from wherry.doctor.work import judge_lateness, judge_listeners, judge_pauses, ju
 from wherry.domain.flow import Lines
 from wherry.domain.schedule import ScheduleSeen
 from wherry.domain.task import QueueDepth
+from wherry.domain.type_pauses import where
 from wherry.domain.worker import WorkerSeen
-from wherry.server.dashboard.pauses import TypePauses, most_waiting_first, where
+from wherry.server.dashboard.pauses import TypePauses, most_waiting_first
 from wherry.server.dashboard.rounds import Round
 from wherry.server.dashboard.words import number, plural, span
 

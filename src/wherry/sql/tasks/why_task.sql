@@ -2,8 +2,8 @@
 -- takes:   id bigint, most integer (no more of the tasks that stand ahead of it are counted)
 -- returns: id, queue, type, state (of live: ready, delayed, parked, leased; or a final one), priority, attempts,
 --          max_attempts, snoozes, run_after, started_at, finished_at, discard_at, cancel_requested_at, reason,
---          error, holder, lease_expires_at, now, paused_at, paused_by, pause_reason, type_pause (text of a json object, if a queued
---          task's type is paused: paused_at, actor, reason, queue), limits (text of a json object,
+--          error, holder, lease_expires_at, now, paused_at, paused_by, pause_reason, type_pauses (text of a json array, if a queued
+--          task's type is paused: of each of its pauses, that in all queues first: paused_at, actor, reason, queue), limits (text of a json object,
 --          if a queued task's queue has limits: they, how many are running, who holds most of them, and in how many seconds the
 --          next may start), attempt (text of a json object of the
 --          newest attempt that did not succeed: attempt, outcome, error, worker, retry_at; null if there is none),
@@ -39,16 +39,17 @@ select asked.id, asked.queue, asked.type, asked.state, asked.priority, asked.att
        asked.snoozes, asked.run_after, asked.started_at, asked.finished_at, asked.discard_at,
        asked.cancel_requested_at, asked.reason, asked.error, asked.holder, asked.lease_expires_at,
        wherry.now() as now, paused.paused_at, paused.actor as paused_by, paused.reason as pause_reason,
-       (select json_build_object(
-                   'paused_at', paused_type.paused_at, 'actor', paused_type.actor, 'reason', paused_type.reason,
-                   'queue', paused_type.queue
+       (select json_agg(
+                   json_build_object(
+                       'paused_at', paused_type.paused_at, 'actor', paused_type.actor, 'reason', paused_type.reason,
+                       'queue', paused_type.queue
+                   )
+                   order by paused_type.queue
                )
           from wherry.paused_type
          where paused_type.type = asked.type
            and paused_type.queue in ('', asked.queue)
-           and asked.state in ('ready', 'delayed', 'parked')
-         order by paused_type.queue
-         limit 1)::text as type_pause,
+           and asked.state in ('ready', 'delayed', 'parked'))::text as type_pauses,
        (select json_build_object(
                    'max_running', limited.max_running,
                    'rate', limited.rate,

@@ -6,14 +6,18 @@ from datetime import UTC, datetime
 from typing import Final
 
 from wherry.domain.options import check_name
+from wherry.domain.state import State
 from wherry.domain.task import PausedType
-from wherry.errors import InvalidOption
+from wherry.domain.type_pauses import pauses_of, places, where
+from wherry.errors import InvalidOption, TimedOut
 from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Action, Field, Question, Visit, Went
-from wherry.server.dashboard.pauses import TypePauses, where
+from wherry.server.dashboard.pauses import TypePauses
 from wherry.server.dashboard.words import ago, plural
 
 _ALL: Final = "in all queues"
+# Seconds; it is only to help, and what was asked for is done by then.
+_LONGEST_LOOK: Final = 2.0
 _REASON: Final = Field(
     "reason", "Reason", hint="Kept in the audit, and shown to everybody while it lasts."
 )
@@ -74,8 +78,31 @@ async def pause_type(visit: Visit) -> Went:
     reason = visit.form.get("reason") or None
     changed = await visit.service.pause_type(visit.caller, type=type, queue=queue, reason=reason)
     place = _ALL if queue is None else f"in {queue}"
-    said = f"The type {type} is paused {place}."
-    return Went(_back(visit, queue), said if changed else f"{said[:-1]} already.")
+    said = f"The type {type} is paused {place}"
+    if not changed:
+        return Went(_back(visit, queue), f"{said} already.")
+    if await _is_unknown(visit, type, queue):
+        said += ". No task of it is here now, and no live worker knows it: is that its name"
+        return Went(_back(visit, queue), f"{said}?")
+    return Went(_back(visit, queue), f"{said}.")
+
+
+async def _is_unknown(visit: Visit, type: str, queue: str | None) -> bool:
+    """Whether nothing that the visitor may see is of that type: maybe its name is another."""
+    if not visit.may(Right.READ, queue):
+        return False
+    service, caller = visit.service, visit.caller
+    alive = [seen for seen in await service.list_workers(caller) if seen.alive]
+    if any(not seen.types or type in seen.types for seen in alive):
+        return False
+    live = [State.QUEUED, State.LEASED]
+    try:
+        found = await service.count_tasks(
+            caller, most=1, timeout=_LONGEST_LOOK, type=type, queue=queue, state=live
+        )
+    except TimedOut:
+        return False
+    return not found.tasks
 
 
 async def ask_resume_type(visit: Visit) -> Question:
@@ -112,7 +139,15 @@ async def resume_type(visit: Visit) -> Went:
     changed = await visit.service.resume_type(visit.caller, type=type, queue=queue, reason=reason)
     place = _ALL if queue is None else f"in {queue}"
     said = f"is resumed {place}." if changed else f"was not paused {place}."
-    return Went(_back(visit, queue), f"The type {type} {said}")
+    return Went(_back(visit, queue), f"The type {type} {said}{await _still(visit, type)}")
+
+
+async def _still(visit: Visit, type: str) -> str:
+    if Right.READ not in visit.caller.rights:
+        return ""
+    # Not what the pages share: it may be older than what was changed just now.
+    pauses = pauses_of(type, await visit.service.list_paused_types(visit.caller))
+    return f" It is still paused {places(pauses)}." if pauses else ""
 
 
 def _named(visit: Visit) -> tuple[str, str | None]:

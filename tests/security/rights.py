@@ -123,7 +123,9 @@ NEEDS: Mapping[str, Need] = {
             "instance": str(UUID(int=1)),
             "schedules": [_schedule(p, f"declared-{p.queue}")],
         },
-        "denied",
+        # What is refused is named, as the caller said it.
+        "nothing of it",
+        without="denied",
         also=("enqueue",),
     ),
     "RunSchedule": Need("admin", lambda p: {"name": p.schedule, "reason": "why"}, "not found"),

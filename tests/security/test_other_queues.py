@@ -68,6 +68,29 @@ async def test_a_schedule_of_another_queue_is_neither_replaced_nor_kept_alive(
     assert {name for name in after if after[name] != before[name]} <= {"worker", "audit"}
 
 
+async def test_of_schedules_those_for_another_queue_are_refused_by_name(
+    app: wherry.App, call: Calls, me: str
+) -> None:
+    def asked(**queues: str) -> dict[str, Any]:
+        kind = {"cron": "0 0 29 2 *", "type": "t"}
+        schedules = [{**kind, "name": name, "queue": of} for name, of in queues.items()]
+        return {"worker_id": "w", "instance": str(UUID(int=7)), "schedules": schedules}
+
+    async def declared() -> Any:
+        said = await call("DeclareSchedules", asked(a=MINE, b=OTHER, c=MINE), me)
+        assert (said.code, said.body["refused"]) == ("OK", ["b"])
+        return not said.body.get("unknown_worker", False)
+
+    await await_for(declared)
+    assert {each.name: each.declared_by for each in await app.alist_schedules()} == {"a": 1, "c": 1}
+
+    # Of one that it moved there itself nothing is kept alive.
+    moved = await call("DeclareSchedules", asked(a=OTHER), me)
+
+    assert moved.body["refused"] == ["a"]
+    assert {each.name: each.declared_by for each in await app.alist_schedules()} == {"a": 0, "c": 1}
+
+
 async def test_globs_that_match_much_do_not_stand_for_all(app: wherry.App, call: Calls) -> None:
     for glob in ("?", "?*", "[*]", "**?", "*.*", "m*"):
         shown = bearer(await create(app, *RIGHTS, queues=(glob, MINE)))

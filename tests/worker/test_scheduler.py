@@ -167,16 +167,24 @@ async def test_through_a_server_it_goes_on_whatever_that_says(
         ConfigError("knows no DeclareSchedules"),
         PermissionDenied("the right enqueue"),
         Stood(foreign=("s",)),
+        Stood(refused=("t",)),
     )
     transport = FakeTransport({DeclareSchedules: answers})
+    declares = replace(DECLARES, schedules=(schedule(), schedule("t", queue="mail")))
 
-    keeping = asyncio.create_task(declaring.keep_declaring(transport, [DECLARES]))
+    keeping = asyncio.create_task(declaring.keep_declaring(transport, [declares]))
     try:
-        await await_for(lambda: "token may not enqueue into" in caplog.text)
+        await await_for(lambda: "the right enqueue on queue 'mail'" in caplog.text)
     finally:
         keeping.cancel()
 
-    for told in ("not declared yet: gone", "knows no DeclareSchedules", "the right enqueue"):
+    for told in (
+        "not declared yet: gone",
+        "by it (s, t): knows no DeclareSchedules",
+        "by it (s, t): the right enqueue",
+        "schedule s: one of this name stands for a queue that this worker's token may not",
+        "schedule t: not declared, and brings no tasks by this worker",
+    ):
         assert told in caplog.text
 
 

@@ -26,7 +26,7 @@ class Stood:
     """What became of a declaration; the names of each kind. `gave_way`: another definition stands.
 
     `by_hand`: a schedule that was made by hand stands in the way. `foreign`: one stands there whose
-    queue is not the declarer's to fill.
+    queue is not the declarer's to fill. `refused`: what is declared is for such a queue.
     """
 
     added: tuple[str, ...] = ()
@@ -34,6 +34,7 @@ class Stood:
     gave_way: tuple[str, ...] = ()
     by_hand: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     # Whether something about it is new to the database; and whether the worker itself is unknown.
     is_news: bool = False
     is_unknown: bool = False
@@ -46,7 +47,7 @@ class DeclareSchedules(Command[Stood]):
     Sent again and again while the worker lives, which changes nothing unless something else did.
     The worker has to be known: what an unknown one declares is not noted, and brings no tasks yet.
     `may_fill` says of a queue whether this worker may store tasks there: what stands for another
-    one it neither replaces nor holds.
+    one it neither replaces nor holds, and what it declares for another one is refused.
     """
 
     schedules: tuple[Schedule, ...]
@@ -71,14 +72,17 @@ class DeclareSchedules(Command[Stood]):
         return [replace(self, schedules=tuple(part)) for part in parts]
 
     def answer(self) -> Answer[Stood]:
-        stood = yield from self._stood()
-        if stood.foreign:
+        ours = [each for each in self.schedules if self.may_fill(each.task.queue)]
+        refused = tuple(each.name for each in self.schedules if not self.may_fill(each.task.queue))
+        stood = yield from replace(self, schedules=tuple(ours))._stood()
+        forgotten = [*stood.foreign, *refused]
+        if forgotten:
             # What this worker said of them while they were for its own queues.
             yield Statement(
                 "schedules/forget_declarations",
-                {"names": list(stood.foreign), "instance": self.instance},
+                {"names": forgotten, "instance": self.instance},
             )
-        return stood
+        return replace(stood, refused=refused)
 
     def _stood(self) -> Answer[Stood]:
         found = yield from self._found()

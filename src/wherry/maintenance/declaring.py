@@ -11,9 +11,8 @@ import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
-from typing import Any, NoReturn
+from typing import Final, NoReturn
 
-from wherry.commands.base import Command
 from wherry.commands.declaring import DeclareSchedules, Stood
 from wherry.errors import Unavailable, WherryError
 from wherry.telemetry.loggers import logger
@@ -24,6 +23,8 @@ log = logger("wherry.maintenance")
 
 _AGAIN_SECONDS = 1.0
 _DECLARE_SECONDS = 60.0
+# So many names stand in a warning about all schedules.
+_MOST_SHOWN: Final = 5
 
 
 class Declaring:
@@ -35,7 +36,7 @@ class Declaring:
 
     def __init__(
         self,
-        call: Callable[[Command[Any]], Awaitable[Stood | None]],
+        call: Callable[[DeclareSchedules], Awaitable[Stood | None]],
         declares: Sequence[DeclareSchedules],
     ) -> None:
         self._call = call
@@ -52,10 +53,14 @@ class Declaring:
         soon = any(each is None or each.is_unknown for each in stood)
         pause = _AGAIN_SECONDS if soon else _DECLARE_SECONDS * random.uniform(0.8, 1.0)
         self.next_at = monotonic() + pause
-        news = [self._told(each) for each in stood if each is not None]
+        news = [
+            self._told(declares, each)
+            for declares, each in zip(self._declares, stood, strict=True)
+            if each is not None
+        ]
         return any(news)
 
-    def _told(self, stood: Stood) -> bool:
+    def _told(self, declares: DeclareSchedules, stood: Stood) -> bool:
         for name in stood.added:
             log.info("schedule %s: new", name)
         for name in stood.replaced:
@@ -81,6 +86,15 @@ class Declaring:
                     " not enqueue into: give this one another name",
                     name,
                 )
+        queues = {each.name: each.task.queue for each in declares.schedules}
+        for name in stood.refused:
+            if self._gave_way[name].may_complain():
+                log.warning(
+                    "schedule %s: not declared, and brings no tasks by this worker: its token needs"
+                    " the right enqueue on queue %r",
+                    name,
+                    queues.get(name),
+                )
         return stood.is_news or bool(stood.replaced)
 
 
@@ -88,9 +102,9 @@ async def keep_declaring(transport: Transport, declares: Sequence[DeclareSchedul
     """Declare through a server for ever; the owner cancels it."""
     patience = Patience()
 
-    async def call(command: Command[Any]) -> Stood | None:
+    async def call(command: DeclareSchedules) -> Stood | None:
         try:
-            stood: Stood = await transport.call(command)
+            return await transport.call(command)
         except Unavailable as error:
             if patience.may_complain():
                 log.warning("schedules are not declared yet: %s", error)
@@ -99,14 +113,20 @@ async def keep_declaring(transport: Transport, declares: Sequence[DeclareSchedul
             # What the server does not let us, or does not know yet, may be otherwise before long.
             if patience.may_complain(about=str(error)):
                 log.warning(
-                    "the schedules in this worker's code are not declared, and bring no tasks by"
-                    " it: %s",
+                    "schedules in this worker's code are not declared, and bring no tasks by it"
+                    " (%s): %s",
+                    _shown([each.name for each in command.schedules]),
                     error,
                 )
             return Stood()
-        return stood
 
     declaring = Declaring(call, declares)
     while True:
         await declaring.declare()
         await asyncio.sleep(max(0.0, declaring.next_at - monotonic()))
+
+
+def _shown(names: Sequence[str]) -> str:
+    left_out = len(names) - _MOST_SHOWN
+    more = f", and {left_out:,} more" if left_out > 0 else ""
+    return ", ".join(names[:_MOST_SHOWN]) + more

@@ -157,6 +157,7 @@ def write_stood(stood: Stood) -> pb.DeclareSchedulesResponse:
         gave_way=stood.gave_way,
         by_hand=stood.by_hand,
         foreign=stood.foreign,
+        refused=stood.refused,
         unknown_worker=stood.is_unknown,
     )
 
@@ -169,6 +170,7 @@ def read_stood(response: pb.DeclareSchedulesResponse) -> Stood:
         gave_way=tuple(response.gave_way),
         by_hand=tuple(response.by_hand),
         foreign=tuple(response.foreign),
+        refused=tuple(response.refused),
         is_unknown=response.unknown_worker,
     )
 

@@ -127,6 +127,10 @@ class DeclareSchedulesResponse(Answer):
         list[str], Meta(description="They stand for queues that the caller may not enqueue into.")
     ]
     unknown_worker: Annotated[bool, Meta(description="If true, say it again in a second.")]
+    refused: Annotated[
+        list[str],
+        Meta(description="They are for queues that the caller may not enqueue into: nothing done."),
+    ]
 
 
 class ListSchedulesResponse(Answer):

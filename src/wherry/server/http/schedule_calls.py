@@ -65,6 +65,7 @@ async def declare_schedules(call: Call, body: bodies.DeclareSchedulesRequest) ->
         gave_way=list(stood.gave_way),
         by_hand=list(stood.by_hand),
         foreign=list(stood.foreign),
+        refused=list(stood.refused),
         unknown_worker=stood.is_unknown,
     )
     return Reply(answer)

@@ -48,8 +48,6 @@ class Declaring(Managing):
         require_right(caller, Right.WORK)
         require_right(caller, Right.ENQUEUE)
         self.refuse_too_many(schedules, of="schedules")
-        for schedule in schedules:
-            caller.require(Right.ENQUEUE, _queue_of(schedule))
         who = who_of(caller, worker, instance)
         if who.row is None:
             reason = "is missing: draw a UUID at your start, and lease with it too"

@@ -21,7 +21,8 @@ def members_of(patch: str) -> dict[str, Any]:
     """
     setting: list[str] = []
     removing: list[str] = []
-    for path, value in _leaves(json.loads(patch), ()):
+    # Values are not looked at, and an integer may be longer than this interpreter is set to read.
+    for path, value in _leaves(json.loads(patch, parse_int=str), ()):
         (removing if value is None else setting).append(".".join(path)[:_LONGEST])
     said: dict[str, Any] = {}
     if setting:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 import wherry
 from tests.conformance.support import dead, get
+from wherry.commands.tasks import MERGED_AT_ONCE
 from wherry.domain.state import State
 
 HUGE = 9007199254740993
@@ -36,6 +38,20 @@ async def test_a_payload_that_would_be_too_large_is_told_of(app: wherry.App) -> 
 
     assert [each.answer for each in answers] == ["too_large", "queued"]
     assert (await get(app, large.id)).state is State.CANCELED
+
+
+async def test_more_than_a_statement_changes_are_put_back_at_the_rate(app: wherry.App) -> None:
+    n = MERGED_AT_ONCE + 2
+    ids = [made.id for made in await app.aenqueue_many([{"type": "t"}] * n)]
+    await app.acancel_many(ids)
+
+    answers = await app.arequeue_many(ids, merge_payload={"r": 1}, per_second=0.1)
+
+    assert [each.answer for each in answers] == ["queued"] * n
+    tasks = [await get(app, id) for id in ids]
+    assert {task.payload_text for task in tasks} == {'{"r":1}'}
+    waits = {(b.run_after - a.run_after).total_seconds() for a, b in pairwise(tasks)}
+    assert min(waits) >= 10
 
 
 @pytest.mark.parametrize("wrong", [[], "{}", 7, {1: 2}, {"a": float("nan")}, {"a": {1, 2}}])

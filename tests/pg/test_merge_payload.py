@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from typing import Any
 
 import pytest
 
 from tests.pg.large import LARGE
-from tests.pg.support import Session, spec
+from tests.pg.support import Session
 from tests.pg.test_requeue_tasks import dead
-from wherry.commands.tasks import MERGED_AT_ONCE, RequeueTasks
+from wherry.commands.tasks import RequeueTasks
 
 # Those of RFC 7396's appendix, of two objects, and what they give.
 OF_THE_RFC = [
@@ -202,20 +201,6 @@ def test_all_else_of_a_requeue_goes_with_a_patch(session: Session) -> None:
     assert session.task(ids[2]).state == "dead"
     counted = session.rows("select kind, n from wherry.flow order by kind")
     assert counted == [("delayed", 2), ("left_dead", 2), ("requeued", 2)]
-
-
-def test_more_than_one_statement_changes_are_put_back_at_the_rate(session: Session) -> None:
-    n = MERGED_AT_ONCE + 2
-    ids = [made.id for made in session.enqueue_many(*(spec() for _ in range(n)))]
-    session.cancel(*ids)
-
-    answers = merge(session, {"r": 1}, *ids[::-1], per_second=0.1)
-
-    assert answers == ["queued"] * n
-    found = session.rows("select id, payload::text, run_after from wherry.live order by run_after")
-    assert [(id_, text) for id_, text, _ in found] == [(id_, '{"r":1}') for id_ in ids]
-    waits = {(b - a).total_seconds() for (_, _, a), (_, _, b) in itertools.pairwise(found)}
-    assert min(waits) >= 10
 
 
 @pytest.mark.parametrize("commits", [True, False])

@@ -193,7 +193,7 @@ CASES = [
     Case("requeue without key", lambda: RequeueTasks(tuple(range(800_101, 800_301)), True),
          3400, pages_before_17=52_000),
     Case("requeue with other payloads",
-         lambda: RequeueTasks(tuple(range(800_101, 800_301)), merge_payload='{"a": 1}'),
+         lambda: RequeueTasks(tuple(range(800_101, 800_151)), merge_payload='{"a": 1}'),
          2000, pages_before_17=14_000),
     Case("preview of a requeue", lambda: PreviewRequeue(800_101, '{"a": 1}'),
          130),

@@ -259,9 +259,9 @@ def asked_patch(merge_payload: Any) -> str | None:
     return None if merge_payload is None else _encoded(encode, merge_payload)
 
 
-def asked_patch_text(merge_payload: str | None) -> str | None:
+def asked_patch_text(merge_payload: str) -> str:
     """Return a merge patch that somebody else wrote as JSON, as `asked_patch` does."""
-    return None if merge_payload is None else _encoded(encode_text, merge_payload)
+    return _encoded(encode_text, merge_payload)
 
 
 def _encoded(by: Callable[..., str], patch: Any) -> str:

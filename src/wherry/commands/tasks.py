@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from wherry.commands.base import Answer, Command, Statement
@@ -39,7 +39,8 @@ from wherry.domain.task import (
 # round takes what the key names then.
 _KEY_ROUNDS = 6
 
-# Each payload that is changed is read and written, up to a megabyte; a statement ends in time.
+# Each payload that is changed is read and written, up to a megabyte; a statement, and the
+# transaction that locks what it changes, ends in time.
 MERGED_AT_ONCE = 50
 
 
@@ -238,7 +239,7 @@ class RequeueTasks(Command[list[Requeued]]):
     a second, the oldest first. What they wait does not count for their ttl. With `to_queue` they go
     into that queue with their history, and without their keys: a key is of one queue.
     `merge_payload` is a JSON merge patch (RFC 7396; text of an object that was checked): it is
-    merged into each payload by the statement that puts its task back.
+    merged into each payload by the statement that puts its task back, for MERGED_AT_ONCE at most.
     """
 
     ids: tuple[int, ...]
@@ -253,39 +254,27 @@ class RequeueTasks(Command[list[Requeued]]):
         return len(self.ids) == 1
 
     def answer(self) -> Answer[list[Requeued]]:
-        answers: dict[int, Requeued] = {}
-        step_seconds = 0.0 if self.per_second is None else 1 / self.per_second
-        for start, part in self._parts():
-            rows = yield Statement(
-                "tasks/requeue_tasks",
-                {
-                    "ids": list(part),
-                    "without_key": self.without_key or self.to_queue is not None,
-                    "delay_seconds": self.delay_seconds + start * step_seconds,
-                    "step_seconds": step_seconds,
-                    "to_queue": self.to_queue,
-                    "merge_payload": self.merge_payload,
-                    "limit_bytes": PAYLOAD_LIMIT_BYTES,
-                },
-            )
-            answers |= {
-                id_: Requeued(id_, RequeueAnswer(answer), key, taken_by)
-                for id_, answer, taken_by, key, _woken in rows
-            }
+        rows = yield Statement(
+            "tasks/requeue_tasks",
+            {
+                "ids": list(self.ids),
+                "without_key": self.without_key or self.to_queue is not None,
+                "delay_seconds": self.delay_seconds,
+                "step_seconds": 0.0 if self.per_second is None else 1 / self.per_second,
+                "to_queue": self.to_queue,
+                "merge_payload": self.merge_payload,
+                "limit_bytes": PAYLOAD_LIMIT_BYTES,
+            },
+        )
+        answers = {
+            id_: Requeued(id_, RequeueAnswer(answer), key, taken_by)
+            for id_, answer, taken_by, key, _woken in rows
+        }
         known = yield from known_ids(self.ids, answers)
         # A finished row that was locked is being requeued or purged by somebody else.
         left = {True: RequeueAnswer.NOT_FINAL, False: RequeueAnswer.UNKNOWN}
         answers |= {id_: Requeued(id_, left[is_known]) for id_, is_known in known.items()}
         return [answers[id_] for id_ in self.ids]
-
-    def _parts(self) -> Iterator[tuple[int, Sequence[int]]]:
-        """Yield ids for one statement each, the oldest first, and how many there were before."""
-        if self.merge_payload is None:
-            yield 0, self.ids
-            return
-        ids = sorted(set(self.ids))
-        for start in range(0, len(ids), MERGED_AT_ONCE):
-            yield start, ids[start : start + MERGED_AT_ONCE]
 
 
 @dataclass(frozen=True, slots=True)

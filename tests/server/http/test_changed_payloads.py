@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from tests.pg.support import Session
-from tests.server.http.test_operators import post
+from tests.server.http.test_operators import post, stored
+from wherry.commands.tasks import MERGED_AT_ONCE
 
 JSON = {"content-type": "application/json"}
 
@@ -58,3 +59,27 @@ async def test_what_is_no_patch_is_refused(
     assert answer.status_code == 400
     assert "merge_payload" in answer.text
     assert session.value("select count(*) from wherry.live") == 0
+
+
+async def test_one_call_changes_as_many_as_one_transaction_may_hold(
+    client: httpx.AsyncClient, session: Session
+) -> None:
+    ids = await stored(client, MERGED_AT_ONCE + 1, queue="q")
+    await post(client, "/tasks:cancel", selection={"ids": ids})
+    matching = {"filter": {"queue": "q"}}
+    too_many = [
+        (429, {"ids": ids}),
+        (400, {**matching, "page_size": MERGED_AT_ONCE + 1}),
+    ]
+
+    for status, selection in too_many:
+        body = {"selection": selection, "merge_payload": {"n": 1}}
+        refused = await client.post("/tasks:requeue", json=body)
+        assert refused.status_code == status, refused.text
+        assert f"{MERGED_AT_ONCE}" in refused.text
+        assert "merge_payload" in refused.text
+    left = session.value("select count(*) from wherry.live")
+    page = await post(client, "/tasks:requeue", selection=matching, merge_payload={"n": 1})
+
+    assert (left, page["matched"]) == (0, MERGED_AT_ONCE)
+    assert page["next_page_token"]

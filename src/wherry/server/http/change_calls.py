@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec import UNSET
 
@@ -19,8 +19,6 @@ from wherry.server.http.finding_calls import filter_of, next_page
 from wherry.server.http.task_calls import path_id, text_of
 from wherry.server.service import Changed
 from wherry.wire.tasks import read_page_token
-
-_CHANGE_SIZE: Final = 500
 
 
 async def cancel_task(call: Call, body: bodies.CancelTaskRequest) -> Reply:
@@ -170,6 +168,6 @@ def _selected(selection: Selection) -> dict[str, Any]:
     return {
         "ids": ids,
         "filter": None if selection.filter is None else filter_of(selection.filter),
-        "limit": _CHANGE_SIZE if selection.page_size is None else selection.page_size,
         "after": read_page_token(selection.page_token or "", option="selection.page_token"),
+        **({} if selection.page_size is None else {"limit": selection.page_size}),
     }

@@ -119,6 +119,10 @@ class Selection(Request):
         None
     )
     page_size: Annotated[
-        PageSize | None, Meta(description="How many at most in this call; 500 if not given.")
+        PageSize | None,
+        Meta(
+            description="How many at most in this call; 500 if not given. With merge_payload 50 at"
+            " most, and 50 if not given."
+        ),
     ] = None
     page_token: PageToken | None = None

@@ -7,12 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from wherry.app.asked import asked_ids, asked_patch_text, asked_reason, asked_requeue
+from wherry.app.asked import STEP, asked_ids, asked_patch_text, asked_reason, asked_requeue
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
 from wherry.commands.previewing import Preview, PreviewRequeue
 from wherry.commands.queues import PauseQueue, PauseType, ResumeQueue, ResumeType, SetQueueLimits
-from wherry.commands.tasks import CancelTasks, PurgeTasks, QueuesOf, RequeueTasks
+from wherry.commands.tasks import (
+    MERGED_AT_ONCE,
+    CancelTasks,
+    PurgeTasks,
+    QueuesOf,
+    RequeueTasks,
+)
 from wherry.commands.workers import DirectWorkers
 from wherry.domain.durations import Duration
 from wherry.domain.filter import NARROWING
@@ -103,7 +109,7 @@ class Managing(Base):
         filter: Mapping[str, Any] | None = None,
         dry_run: bool = False,
         reason: str | None = None,
-        limit: int = 500,
+        limit: int | None = None,
         after: int | None = None,
         without_key: bool = False,
         delay: Duration = 0.0,
@@ -116,15 +122,24 @@ class Managing(Base):
         The first waits for *delay*; with *per_second* no more than that become ready in a second.
         With *to_queue*, into which the caller has to have the right `enqueue`, they go there.
         *merge_payload_text*, a JSON merge patch, changes each payload: who says what a queue's
-        tasks hold has to have the right `enqueue` there.
+        tasks hold has to have the right `enqueue` there. Of those a call has 50 at most, since it
+        is one transaction that reads and writes them all; *limit* is as many then, else 500.
         """
         require_right(caller, Right.ADMIN)
+        most, patch = STEP, None
+        if merge_payload_text is not None:
+            most = min(MERGED_AT_ONCE, self.settings.batch_limit)
+            self.refuse_too_many(ids or (), of="ids with merge_payload", most=most)
+            if limit is not None and limit > most:
+                told = f"must be at most {most} with merge_payload: ask page by page"
+                raise InvalidOption("limit", limit, told)
+            patch = asked_patch_text(merge_payload_text)
         asked = asked_requeue(
             without_key=without_key,
             delay=delay,
             per_second=per_second,
             to_queue=to_queue,
-            merge_payload=asked_patch_text(merge_payload_text),
+            merge_payload=patch,
         )
         if asked.to_queue is not None:
             caller.require(Right.ENQUEUE, asked.to_queue)
@@ -136,7 +151,7 @@ class Managing(Base):
             filter=filter,
             dry_run=dry_run,
             reason=reason,
-            limit=limit,
+            limit=most if limit is None else limit,
             after=after,
         )
 
@@ -144,7 +159,6 @@ class Managing(Base):
         """Show what *merge_payload_text* would make of the payload of a task that has ended."""
         require_right(caller, Right.ADMIN)
         patch = asked_patch_text(merge_payload_text)
-        assert patch is not None
         found = await self.app.acarry(PreviewRequeue(check_id(id), patch), call="change")
         if found is None or not caller.may(Right.READ, found.queue):
             raise NotFound(id)

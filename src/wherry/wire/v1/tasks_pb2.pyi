@@ -1606,7 +1606,7 @@ class Selection(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """How many at most in this call, 1 to 1000; 500 if not given."""
+    """How many at most in this call, 1 to 1000; 500 if not given. With merge_payload 50 at most, and 50 if not given."""
     page_token: _builtins.str
     """From the call before, to go on behind its tasks."""
     @_builtins.property
@@ -1749,7 +1749,8 @@ class RequeueTasksRequest(_message.Message):
     """Into this queue, with their history and without their keys; each into its own if not given."""
     merge_payload: _builtins.str
     """A JSON object, as text: merged into each payload as RFC 7396 has it. Its members are set, one that is null is
-    removed, and all others stay what they are, digit by digit. As they are stored if not given.
+    removed, and all others stay what they are, digit by digit. As they are stored if not given. A call that has one
+    changes 50 tasks at most, by ids as well.
     """
     @_builtins.property
     def selection(self) -> Global___Selection:

@@ -55,6 +55,8 @@ async def test_a_payload_is_seen_before_and_after_then_all_are_changed(
     # Neither what is there nor what would be: that is for who may see it elsewhere.
     assert "mine" not in seen.text
     assert '"new"' not in before + after
+    # What answers a form is not got anew from the address of the form.
+    assert "data-still" in page.at("question").attributes
     # The form has what was said.
     assert page.find("textarea")[0].text.strip() == PATCH
     assert page.find("input", name="to_queue")[0].attributes["value"] == "aside"
@@ -96,22 +98,71 @@ async def test_a_sample_that_takes_no_patch_is_told_of(browse: Browse, session: 
     assert session.rows("select id from wherry.live") == [(good,)]
 
 
-async def test_a_patch_goes_along_from_page_to_page(
-    browse: Browse, session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request changes two tasks."""
     monkeypatch.setattr(bulk, "_PAGE_TASKS", 2)
     monkeypatch.setattr(bulk, "_STEP_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("short_steps")
+async def test_a_patch_goes_along_from_page_to_page_and_in_no_address(
+    browse: Browse, session: Session
+) -> None:
     for _ in range(5):
         die(session, "{}")
     client = await browse("read", "admin", "enqueue")
-    seen = looked((await confirm(client, QUESTION, merge_payload='{"a": 1}')).text)
+    # In an address these would take more than 8 kB.
+    patch = '{"a": "' + "案" * 900 + '"}'
+    went = await confirm(client, QUESTION, merge_payload=patch)
+    fields = {"merge_payload": patch, "per_second": "50"}
+    told: list[str] = []
 
-    went = await submit(client, seen, "tasks-requeue", merge_payload='{"a": 1}')
-    while "tasks-going" in went.headers["location"]:
-        page = looked((await client.get(went.headers["location"])).text)
-        went = await submit(client, page, "tasks-requeue")
+    while (went := await submit(client, looked(went.text), "tasks-requeue", **fields)).text:
+        page, fields = looked(went.text), {}
+        told.append(page.find("h1")[0].text)
+        assert page.find("form", **{"data-go-on": ""})
+        assert "%E6%A1%88" not in str(went.url) + went.text
+        # It cannot be got anew.
+        assert "data-still" in page.at("going").attributes
 
-    assert payloads(session) == ['{"a":1}'] * 5
+    assert told == ["2 put back so far", "4 put back so far"]
+    assert went.headers["location"].startswith("tasks?")
+    assert "merge_payload" not in went.headers["location"]
+    assert payloads(session) == [patch.replace(" ", "")] * 5
+
+
+@pytest.mark.usefixtures("short_steps")
+async def test_a_change_of_payloads_stops_and_goes_on_from_its_page(
+    browse: Browse, session: Session
+) -> None:
+    for _ in range(3):
+        die(session, "{}")
+    client = await browse("read", "admin", "enqueue")
+    seen = looked((await confirm(client, QUESTION, merge_payload=PATCH)).text)
+    going = looked((await submit(client, seen, "tasks-requeue", merge_payload=PATCH)).text)
+
+    [stop] = going.find("button", name="stopped")
+    answer = await submit(client, going, "tasks-requeue", stopped=stop.attributes["value"])
+    stopped = looked(answer.text)
+    done = len(payloads(session))
+    await submit(client, stopped, "tasks-requeue")
+
+    assert not stopped.find("form", **{"data-go-on": ""})
+    assert (done, len(payloads(session))) == (2, 3)
+
+
+async def test_an_address_that_has_a_patch_does_not_go_on(browse: Browse, session: Session) -> None:
+    die(session, "{}")
+    client = await browse("read", "admin", "enqueue")
+    asked = {"do": "tasks-requeue", "queue": "mail", "state": "dead", "merge_payload": PATCH}
+
+    page = looked((await client.get("tasks-going", params=asked)).text)
+
+    assert page.find("h1")[0].text == "Nothing is under way"
+    assert not [
+        form for form in page.find("form") if form.attributes.get("action") == "tasks-requeue"
+    ]
 
 
 async def test_who_may_read_alone_changes_no_payload(browse: Browse, session: Session) -> None:
@@ -135,7 +186,7 @@ async def test_who_may_not_enqueue_changes_no_payload(browse: Browse, session: S
     assert (refused.status_code, payloads(session)) == (403, [])
 
 
-@pytest.mark.parametrize("wrong", ["[1]", "{", '{"a": 1e400}', "{" + " " * 2000 + "}"])
+@pytest.mark.parametrize("wrong", ["[1]", "{", '{"a": 1e400}', "{" + " " * 20_000 + "}"])
 async def test_what_is_no_patch_is_refused(browse: Browse, session: Session, wrong: str) -> None:
     die(session, "{}")
     client = await browse()

@@ -166,7 +166,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that can be done: GET asks, POST does it, or asks once more.
+    """Something that can be done: GET asks, POST does it, asks once more, or shows how far it is.
+
+    A page that answers a POST has no address of its own, from which it could be got anew.
 
     Whoever has `right` on no queue at all is refused before anything is looked at; on which queue
     they need it is the service's business.
@@ -174,7 +176,7 @@ class Action:
 
     path: str
     ask: Callable[[Visit], Awaitable[Question]]
-    act: Callable[[Visit], Awaitable[Went | Question]]
+    act: Callable[[Visit], Awaitable[Went | Question | Shown]]
     nav: str | None = None
     right: Right = Right.ADMIN
 

@@ -17,8 +17,8 @@ from wherry.server.service.values import Changed
 
 _LIVE: Final = frozenset(State) - FINAL
 _QUEUED: Final = frozenset({State.QUEUED})
-# It goes along in the address of the page that shows how far a change is.
-_LONGEST_PATCH: Final = 2_000
+# As of a payload that is edited: a character has up to twelve bytes in a form.
+_LONGEST_PATCH: Final = 20_000
 _RATES: Final = (
     ("", "All at once"),
     ("0.2", "12 a minute"),

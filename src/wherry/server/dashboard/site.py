@@ -222,9 +222,12 @@ class _Asking:
             raise PermissionDenied(f"the right {action.right} is needed for this")
         went = await (action.act(visit) if method == "POST" else action.ask(visit))
         if isinstance(went, Question):
-            shown = Shown("question.html", went.title, {"question": went})
+            values = {"question": went, "is_answer": method == "POST"}
+            shown = Shown("question.html", went.title, values)
             return await self._page(Page(action.path, _never, action.nav), shown)
         await self._site.changed()
+        if isinstance(went, Shown):
+            return await self._page(Page(action.path, _never, action.nav), went)
         said = urlsafe_b64encode(f"{int(went.is_good)}{went.said[:600]}".encode()).decode()
         cookie = session.set_cookie(
             session.SAID_COOKIE, said, is_secure=self._is_secure, seconds=60

@@ -7,11 +7,14 @@ itself where there is a script, else by a button. By itself it goes on only from
 made and sealed for this very visitor: a link that somebody sent shall change nothing. Only tasks
 that were there when it was asked are changed: the search gets the moment of the question as its
 end.
+
+What payloads are changed by stands in no address, which browsers and proxies keep, and which may
+not be long: the progress page answers the form then, and goes on by that alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from hmac import compare_digest
 from time import monotonic
@@ -34,7 +37,7 @@ from wherry.server.dashboard.asking import (
     number_of,
 )
 from wherry.server.dashboard.bulks import BULKS, Bulk
-from wherry.server.dashboard.pages.previews import SEEN, is_unseen, newest, with_preview
+from wherry.server.dashboard.pages.previews import SEEN, has_patch, is_unseen, newest, with_preview
 from wherry.server.dashboard.pages.task_actions import REASON, reason_of
 from wherry.server.dashboard.session import seal
 from wherry.server.dashboard.task_words import STATES, task_id
@@ -47,6 +50,7 @@ _STEP_SECONDS: Final = 1.0
 _PAGE_TASKS: Final = 500
 _MOST_COUNTED: Final = 100_000
 _COUNT_WITHIN: Final = timedelta(seconds=3)
+_IN_NO_ADDRESS: Final = ("merge_payload", SEEN)
 _UNTIL: Final = "UTC. What comes later is left alone."
 _GOOD: Final = frozenset(
     {
@@ -161,7 +165,7 @@ def _facts(wanted: Wanted, states: Sequence[State]) -> tuple[tuple[str, str], ..
     return (*said, ("State", ", ".join(STATES[state][1] for state in states)))
 
 
-async def _act(visit: Visit, bulk: Bulk) -> Went | Question:
+async def _act(visit: Visit, bulk: Bulk) -> Went | Question | Shown:
     if is_unseen(visit, bulk):
         return await _ask(visit, bulk)
     ids = _chosen(visit)
@@ -175,9 +179,9 @@ async def _act(visit: Visit, bulk: Bulk) -> Went | Question:
     done, left = _number(visit, "done"), _number(visit, "left")
     after = _number(visit, "after") or None
     until = monotonic() + _STEP_SECONDS
-    # Payloads that are changed are written anew, and may be large.
-    most = min(_PAGE_TASKS, MERGED_AT_ONCE) if visit.form.get(SEEN) else _PAGE_TASKS
-    while True:
+    patched = has_patch(visit, bulk)
+    most = min(_PAGE_TASKS, MERGED_AT_ONCE) if patched else _PAGE_TASKS
+    while not visit.form.get("stopped"):
         changed = await bulk.call(visit, done, filter=wanted.filter, limit=most, after=after)
         good = _done(changed)
         done, left, after = done + good, left + len(changed.answers) - good, changed.after
@@ -185,52 +189,66 @@ async def _act(visit: Visit, bulk: Bulk) -> Went | Question:
             return Went(visit.link("tasks", **wanted.address), _said(visit, bulk, done, left))
         if monotonic() >= until:
             break
-    state = {
-        "do": bulk.path,
-        **wanted.address,
-        **{field.name: visit.form.get(field.name, field.value) for field in bulk.fields},
-        "reason": reason_of(visit),
-        "sure": visit.form.get("sure", ""),
-        SEEN: visit.form.get(SEEN),
-        "total": _number(visit, "total"),
-        "done": done,
-        "left": left,
-        "after": after,
+    said = {
+        **{name: visit.form.get(name, "") for name in _asked_by(bulk)},
+        "reason": reason_of(visit) or "",
+        "total": str(_number(visit, "total")),
+        "done": str(done),
+        "left": str(left),
+        "after": str(after or ""),
     }
+    if patched:
+        said |= {name: visit.form[name] for name in _IN_NO_ADDRESS}
+        return _going(visit, bulk, wanted, said, is_stopped=bool(visit.form.get("stopped")))
+    state = {"do": bulk.path, **wanted.address, **said}
     # As a visit of that address has it, range aside.
-    said = parse_qsl(visit.link("", **state, range=None).partition("?")[2], keep_blank_values=True)
-    return Went(visit.link("tasks-going", **state, seal=seal(visit.word, said)), "")
+    sealed = visit.link("", **state, range=None).partition("?")[2]
+    stamp = seal(visit.word, parse_qsl(sealed, keep_blank_values=True))
+    return Went(visit.link("tasks-going", **state, seal=stamp), "")
 
 
 async def show_going(visit: Visit) -> Shown:
     """Show how far a change of many tasks is, with the form that goes on."""
     bulk = next((each for each in BULKS if each.path == visit.query.get("do")), None)
-    if bulk is None or Right.ADMIN not in visit.caller.rights:
+    is_ours = not any(visit.query.get(name) for name in _IN_NO_ADDRESS)
+    if bulk is None or not is_ours or Right.ADMIN not in visit.caller.rights:
         return Shown("going.html", "Nothing is under way", {"bulk": None})
-    wanted = _wanted(visit)
-    done, left, total = (_number(visit, name) for name in ("done", "left", "total"))
-    names = [field.name for field in bulk.fields] + [
-        "reason",
-        "sure",
-        SEEN,
-        "total",
-        "done",
-        "left",
-        "after",
-    ]
-    kept = [*_pairs(wanted.address)]
-    kept += [(name, visit.query[name]) for name in names if visit.query.get(name)]
+    names = (*_asked_by(bulk), "reason", "total", "done", "left", "after")
+    said = {name: visit.query.get(name, "") for name in names}
+    is_stopped = visit.query.get("stopped") == "1" or not _is_sealed(visit)
+    stop = visit.link("tasks-going", **{**visit.lists, "stopped": "1"})
+    return _going(visit, bulk, _wanted(visit), said, is_stopped=is_stopped, stop=stop)
+
+
+def _asked_by(bulk: Bulk) -> tuple[str, ...]:
+    """Return what is asked before a change, but what stands in no address."""
+    names = (*(field.name for field in bulk.fields), "sure")
+    return tuple(name for name in names if name not in _IN_NO_ADDRESS)
+
+
+def _going(
+    visit: Visit,
+    bulk: Bulk,
+    wanted: Wanted,
+    said: Mapping[str, str],
+    *,
+    is_stopped: bool,
+    stop: str | None = None,
+) -> Shown:
+    """Show how far a change is; *said* goes along. Without *stop* the page has no address."""
+    done, left, total = (number_of(said[name]) for name in ("done", "left", "total"))
     values = {
         "bulk": bulk,
-        "kept": kept,
+        "kept": [*_pairs(wanted.address), *((name, text) for name, text in said.items() if text)],
         "done": done,
         "left": left,
         "total": max(total, done + left),
         "is_known": total > 0,
         "facts": _facts(wanted, [state for state in wanted.states if state in bulk.states]),
         "back": visit.link("tasks", **wanted.address),
-        "is_stopped": visit.query.get("stopped") == "1" or not _is_sealed(visit),
-        "stop": visit.link("tasks-going", **{**visit.lists, "stopped": "1"}),
+        "is_stopped": is_stopped,
+        "is_answer": stop is None,
+        "stop": stop,
     }
     return Shown("going.html", f"{number(done)} {bulk.past} so far", values)
 
@@ -276,7 +294,7 @@ def _action(bulk: Bulk) -> Action:
     async def ask(visit: Visit) -> Question:
         return await _ask(visit, bulk)
 
-    async def act(visit: Visit) -> Went | Question:
+    async def act(visit: Visit) -> Went | Question | Shown:
         return await _act(visit, bulk)
 
     return Action(bulk.path, ask, act, nav="tasks")

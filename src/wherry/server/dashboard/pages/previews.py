@@ -32,8 +32,12 @@ _LEFT: Final = {
 
 def is_unseen(visit: Visit, bulk: Bulk) -> bool:
     """Say whether there is a patch of which its sender has not seen what it does."""
-    patch = patch_of(visit) if bulk.preview else ""
-    return bool(patch) and visit.form.get(SEEN) != _mark(patch)
+    return has_patch(visit, bulk) and visit.form.get(SEEN) != _mark(patch_of(visit))
+
+
+def has_patch(visit: Visit, bulk: Bulk) -> bool:
+    """Say whether payloads are to be changed. Raises InvalidOption."""
+    return bulk.preview is not None and bool(patch_of(visit))
 
 
 async def newest(visit: Visit, filter: Mapping[str, Any]) -> list[int]:

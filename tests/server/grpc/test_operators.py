@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
 import grpc
 import grpc.aio
 import pytest
@@ -9,7 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 
 import wherry
 from tests.server.grpc.asking import Stub, becomes, details, enqueued, leasing
-from wherry.wire.v1 import leases_pb2, operators_pb2
+from wherry.wire.v1 import leases_pb2, operators_pb2, schedules_pb2
 
 
 async def test_queues_are_counted(stub: Stub) -> None:
@@ -97,3 +100,28 @@ async def test_nobody_is_told_without_a_name(stub: Stub) -> None:
         await stub.DirectWorkers(operators_pb2.DirectWorkersRequest())
 
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"cron": "never"}, "cron"),
+        ({"tz": "Nowhere"}, "tz"),
+        ({"payload": "[]"}, "payload"),
+        ({"timeout": Duration(seconds=-1)}, "timeout"),
+    ],
+)
+async def test_a_schedule_that_cannot_be_is_named_by_its_place(
+    stub: Stub, wrong: dict[str, Any], field: str
+) -> None:
+    good: dict[str, Any] = {"cron": "* * * * *", "type": "t"}
+    said = ({"name": "a", **good}, {"name": "b", **good, **wrong})
+    schedules = [schedules_pb2.NewSchedule(**each) for each in said]
+    request = schedules_pb2.DeclareSchedulesRequest(
+        worker_id="w", instance=str(UUID(int=7)), schedules=schedules
+    )
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stub.DeclareSchedules(request)
+
+    violation = details(caught.value)["BadRequest"].field_violations[0]
+    assert violation.field == f"schedules[1].{field}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -213,3 +214,25 @@ async def test_the_server_says_what_it_is(client: httpx.AsyncClient) -> None:
         "request_limit_bytes": 16 * 1024 * 1024,
         "longest_wait": "60s",
     }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"cron": "never"}, "cron"),
+        ({"tz": "Nowhere"}, "tz"),
+        ({"payload": {"a": "\0"}}, "payload.a"),
+        ({"timeout": "4000000000s"}, "timeout"),
+    ],
+)
+async def test_a_schedule_that_cannot_be_is_named_by_its_place(
+    client: httpx.AsyncClient, wrong: dict[str, Any], field: str
+) -> None:
+    good = {"cron": "* * * * *", "type": "t"}
+    schedules = [{"name": "a", **good}, {"name": "b", **good, **wrong}]
+    body = {"worker_id": "w", "instance": str(UUID(int=7)), "schedules": schedules}
+
+    answer = await client.post("/schedules:declare", json=body)
+
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["field"] == f"schedules[1].{field}"

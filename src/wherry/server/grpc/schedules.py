@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wherry.server.caller import Caller
 from wherry.server.grpc.base import Verbs
-from wherry.server.service import AskedSchedule
+from wherry.server.service import AskedSchedule, within
 from wherry.wire.schedules import read_new_schedule, write_schedule, write_stood, write_tick
 from wherry.wire.v1 import schedules_pb2 as pb
 from wherry.wire.values import read_instant
@@ -54,11 +54,15 @@ class ScheduleVerbs(Verbs):
     ) -> pb.DeclareSchedulesResponse:
         """Let stand what the code of a worker declares."""
         self.service.refuse_too_many(request.schedules, of="schedules")
+        schedules: list[AskedSchedule] = []
+        for n, each in enumerate(request.schedules):
+            with within(f"schedules[{n}]"):
+                schedules.append(AskedSchedule(**read_new_schedule(each)))
         stood = await self.service.declare_schedules(
             caller,
             worker=request.worker_id,
             instance=request.instance or None,
-            schedules=[AskedSchedule(**read_new_schedule(each)) for each in request.schedules],
+            schedules=schedules,
         )
         return write_stood(stood)
 

@@ -16,7 +16,7 @@ from wherry.server.http.fields import (
     write_seconds,
 )
 from wherry.server.http.task_calls import declared_options, payload_of, raw_or, stored_policy
-from wherry.server.service import AskedSchedule
+from wherry.server.service import AskedSchedule, within
 from wherry.wire.tasks import headers_of
 
 
@@ -53,11 +53,12 @@ async def add_schedule(call: Call, body: bodies.AddScheduleRequest) -> Reply:
 
 async def declare_schedules(call: Call, body: bodies.DeclareSchedulesRequest) -> Reply:
     """Let stand what the code of a worker declares."""
+    schedules: list[AskedSchedule] = []
+    for n, each in enumerate(body.schedules):
+        with within(f"schedules[{n}]"):
+            schedules.append(_asked(each))
     stood = await call.service.declare_schedules(
-        call.caller,
-        worker=body.worker_id,
-        instance=body.instance,
-        schedules=[_asked(each) for each in body.schedules],
+        call.caller, worker=body.worker_id, instance=body.instance, schedules=schedules
     )
     answer = bodies.DeclareSchedulesResponse(
         added=list(stood.added),

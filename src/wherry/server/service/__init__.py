@@ -5,6 +5,7 @@ code that checks a call of the library. Nothing about the queue itself is decide
 commands' business.
 """
 
+from wherry.server.service.base import within
 from wherry.server.service.service import Service
 from wherry.server.service.values import (
     Answered,
@@ -31,4 +32,5 @@ __all__ = [
     "ServerInfo",
     "Service",
     "Told",
+    "within",
 ]

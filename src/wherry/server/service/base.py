@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Generator, Sized
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from wherry.config import ServerSettings
-from wherry.errors import LimitReached, PermissionDenied
+from wherry.errors import InvalidOption, InvalidPayload, LimitReached, PermissionDenied
 from wherry.server.caller import Caller, Right
 
 if TYPE_CHECKING:
@@ -31,6 +32,18 @@ class Base:
         limit = self.settings.batch_limit if most is None else most
         if len(items) > limit:
             raise LimitReached(f"{len(items):,} {of} in one call; the limit is {limit:,}: split it")
+
+
+@contextmanager
+def within(place: str) -> Generator[None]:
+    """Let what is refused in here be refused by its path from *place*, such as `schedules[3]`."""
+    try:
+        yield
+    except InvalidPayload as error:
+        path = error.path.removeprefix("$")
+        raise InvalidPayload(f"{place}.payload{path}", error.reason) from None
+    except InvalidOption as error:
+        raise InvalidOption(f"{place}.{error.option}", error.value, error.reason) from None
 
 
 def text_or(value: Any, default: str) -> str:

@@ -16,7 +16,7 @@ from wherry.domain.options import Options
 from wherry.domain.schedule import Schedule
 from wherry.errors import InvalidOption
 from wherry.server.caller import Caller, Right
-from wherry.server.service.base import require_right, text_or
+from wherry.server.service.base import require_right, text_or, within
 from wherry.server.service.leasing import who_of
 from wherry.server.service.managing import Managing
 from wherry.server.service.values import AskedSchedule
@@ -52,7 +52,11 @@ class Declaring(Managing):
         if who.row is None:
             reason = "is missing: draw a UUID at your start, and lease with it too"
             raise InvalidOption("instance", instance, reason)
-        declared = {made.name: made for made in map(_checked, schedules)}
+        declared: dict[str, Schedule] = {}
+        for n, schedule in enumerate(schedules):
+            with within(f"schedules[{n}]"):
+                made = _checked(schedule)
+            declared[made.name] = made
         if len(declared) < len(schedules):
             raise InvalidOption(
                 "schedules", len(schedules), "some have one name: give each its own"

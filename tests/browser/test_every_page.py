@@ -89,6 +89,9 @@ def test_the_filter_has_the_width_of_the_page(tabs: Tabs, shop: Site) -> None:
 
     tab.page.get_by_text("Filter", exact=True).click()
 
+    tab.page.wait_for_function(
+        "document.querySelector('.filter-fields').getBoundingClientRect().width > 1000"
+    )
     fields = tab.page.locator(".filter-fields").bounding_box()
     chips = tab.page.locator(".states").bounding_box()
     assert fields is not None

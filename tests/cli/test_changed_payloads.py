@@ -51,7 +51,9 @@ def test_tasks_that_take_no_patch_are_named(cli: Cli, app: App, session: Session
     assert [task.id for task in app.list_tasks(state="queued").tasks] == [good]
 
 
-@pytest.mark.parametrize("wrong", ["[1]", "{", '{"a": NaN}'])
+@pytest.mark.parametrize(
+    "wrong", ["[1]", "{", '{"a": NaN}', '{"a": 1, "a": 2}', "\ufeff{}", '{"a": "\\ud800"}']
+)
 def test_what_is_no_patch_is_refused_before_anybody_is_asked(
     cli: Cli, app: App, wrong: str
 ) -> None:
@@ -61,4 +63,5 @@ def test_what_is_no_patch_is_refused_before_anybody_is_asked(
 
     assert done.code != 0
     assert "payload" in done.err
+    assert "merge" in done.err
     assert [task.id for task in app.list_tasks(state="dead").tasks] == [id]

@@ -65,7 +65,7 @@ def test_what_cannot_be_copied_is_told(cli: Cli, app: App) -> None:
 
     for arguments, told in (
         ((str(id), "--purge"), f"only what has ended is taken away, and task {id} is queued"),
-        ((str(id), "--payload", "{"), "payload: is broken JSON"),
+        ((str(id), "--payload", "{"), "--payload: is broken JSON"),
         ((str(id), "--payload", "[]"), "is no JSON object"),
         ((str(id), "--queue", "*"), "'*' stands for all queues"),
         ((str(id + 1),), f"{id + 1}"),

@@ -79,6 +79,7 @@ def test_a_payload_comes_from_argument_stdin_or_file(
         ("{", "broken JSON"),
         ("[1]", "no JSON object but an array"),
         ("", "broken JSON"),
+        ('{"a": {"b": 1, "b": 2}}', 'the key "b" twice'),
         ('{"a": NaN}', "NaN, which is no JSON"),
         ('{"a": 1e999}', "1e999"),
         ('{"a": {"b": "\\u0000"}}', "NUL"),

@@ -60,7 +60,7 @@ def decode(text: str, *, what: str = "payload") -> dict[str, Any]:
             return cast("dict[str, Any]", plain)
     value = decode_result(text, what=what)
     if type(value) is not dict:
-        raise DecodeError(f"the stored {what} is no JSON object but {_JSON_NAMES[type(value)]}")
+        raise DecodeError(f"the stored {what} is no JSON object but {json_name_of(value)}")
     return cast("dict[str, Any]", value)
 
 
@@ -82,6 +82,11 @@ def decode_result(text: str, *, what: str = "result") -> Any:
             return value
         reason = _TOO_DEEP
     raise DecodeError(f"the stored {what} {reason}")
+
+
+def json_name_of(value: Any) -> str:
+    """Return what JSON calls a value that was read and is no object."""
+    return _JSON_NAMES[type(value)]
 
 
 def read_strictly(text: str) -> Any:

@@ -177,13 +177,16 @@ async def test_who_may_read_alone_changes_no_payload(browse: Browse, session: Se
 
 
 async def test_who_may_not_enqueue_changes_no_payload(browse: Browse, session: Session) -> None:
-    die(session, "{}")
+    """Nor sees first what would become of them, and is refused after that."""
+    die(session, '{"there": 1}')
     client = await browse("read", "admin")
 
-    seen = looked((await confirm(client, QUESTION, merge_payload=PATCH)).text)
-    refused = await submit(client, seen, "tasks-requeue", merge_payload=PATCH)
+    for queue in ("", "aside"):
+        refused = await confirm(client, QUESTION, merge_payload=PATCH, to_queue=queue)
+        assert (refused.status_code, "there" in refused.text) == (403, False)
+        assert "enqueue" in refused.text
 
-    assert (refused.status_code, payloads(session)) == (403, [])
+    assert payloads(session) == []
 
 
 @pytest.mark.parametrize("wrong", ["[1]", "{", '{"a": 1e400}', "{" + " " * 20_000 + "}"])

@@ -236,3 +236,15 @@ async def test_a_schedule_that_cannot_be_is_named_by_its_place(
 
     assert answer.status_code == 400, answer.text
     assert answer.json()["field"] == f"schedules[1].{field}"
+
+
+async def test_a_pause_is_lifted_as_it_is_listed(client: httpx.AsyncClient) -> None:
+    await post(client, "/types:pause", type="a")
+    [listed] = (await get(client, "/paused-types"))["types"]
+    asked = {name: listed[name] for name in ("type", "queue")}
+
+    again = await post(client, "/types:pause", **asked)
+    resumed = await post(client, "/types:resume", **asked)
+
+    assert (again, resumed) == ({"changed": False}, {"changed": True})
+    assert await get(client, "/paused-types") == {"types": []}

@@ -96,7 +96,10 @@ def patch_of(visit: Visit) -> str:
 
 async def _preview(visit: Visit, id: int) -> Preview:
     return await visit.service.preview_requeue(
-        visit.caller, id=id, merge_payload_text=patch_of(visit)
+        visit.caller,
+        id=id,
+        merge_payload_text=patch_of(visit),
+        to_queue=visit.form.get("to_queue") or None,
     )
 
 

@@ -82,6 +82,13 @@ Queue: TypeAlias = Annotated[
         description=f"A queue's name: at most {LONGEST_NAME_BYTES} bytes, no control characters.",
     ),
 ]
+PausedQueue: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(?:[^*\x00-\x1f\x7f-\x9f]|{_PLAIN}{{2,{LONGEST_NAME_BYTES}}})?$",
+        description="A queue's name; none, or an empty one, stands for all of them.",
+    ),
+]
 LeasedQueue: TypeAlias = Annotated[
     str,
     Meta(

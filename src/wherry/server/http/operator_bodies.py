@@ -9,7 +9,15 @@ from msgspec import UNSET, Meta, UnsetType
 from wherry.domain.limits import MOST
 from wherry.domain.worker import Directive
 from wherry.server.http.bodies import Answer, Request
-from wherry.server.http.fields import BATCH_LIMIT, Instance, Instant, Period, Reason, Seconds
+from wherry.server.http.fields import (
+    BATCH_LIMIT,
+    Instance,
+    Instant,
+    PausedQueue,
+    Period,
+    Reason,
+    Seconds,
+)
 from wherry.server.http.fields import Queue as QueueName
 from wherry.server.http.fields import Type as TypeName
 from wherry.server.http.fields import Worker as WorkerName
@@ -145,7 +153,7 @@ class PauseTypeRequest(Request):
     """A type to pause: in one queue, or in all of them if none is given."""
 
     type: TypeName
-    queue: QueueName | None = None
+    queue: PausedQueue | None = None
     reason: Reason | None = None
 
 
@@ -159,7 +167,7 @@ class ResumeTypeRequest(Request):
     """A type to resume, where it was paused."""
 
     type: TypeName
-    queue: QueueName | None = None
+    queue: PausedQueue | None = None
     reason: Reason | None = None
 
 

@@ -104,7 +104,7 @@ async def list_paused_types(call: Call, _query: object) -> Reply:
 async def pause_type(call: Call, body: bodies.PauseTypeRequest) -> Reply:
     """Pause a type."""
     changed = await call.service.pause_type(
-        call.caller, type=body.type, queue=body.queue, reason=body.reason or None
+        call.caller, type=body.type, queue=body.queue or None, reason=body.reason or None
     )
     return Reply(bodies.PauseTypeResponse(changed=changed))
 
@@ -112,7 +112,7 @@ async def pause_type(call: Call, body: bodies.PauseTypeRequest) -> Reply:
 async def resume_type(call: Call, body: bodies.ResumeTypeRequest) -> Reply:
     """Resume a type."""
     changed = await call.service.resume_type(
-        call.caller, type=body.type, queue=body.queue, reason=body.reason or None
+        call.caller, type=body.type, queue=body.queue or None, reason=body.reason or None
     )
     return Reply(bodies.ResumeTypeResponse(changed=changed))
 

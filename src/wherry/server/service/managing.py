@@ -155,14 +155,21 @@ class Managing(Base):
             after=after,
         )
 
-    async def preview_requeue(self, caller: Caller, *, id: int, merge_payload_text: str) -> Preview:
-        """Show what *merge_payload_text* would make of the payload of a task that has ended."""
+    async def preview_requeue(
+        self, caller: Caller, *, id: int, merge_payload_text: str, to_queue: str | None = None
+    ) -> Preview:
+        """Show what *merge_payload_text* would make of the payload of a task that has ended.
+
+        To who may do so: it takes the rights of `requeue_tasks`.
+        """
         require_right(caller, Right.ADMIN)
         patch = asked_patch_text(merge_payload_text)
         found = await self.app.acarry(PreviewRequeue(check_id(id), patch), call="change")
         if found is None or not caller.may(Right.READ, found.queue):
             raise NotFound(id)
         caller.require(Right.ADMIN, found.queue)
+        into = found.queue if to_queue is None else check_name(to_queue, option="to_queue")
+        caller.require(Right.ENQUEUE, into)
         return found
 
     async def purge_tasks(

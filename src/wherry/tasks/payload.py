@@ -19,7 +19,7 @@ from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-
 from typing import Any, cast
 
 from wherry.config import PAYLOAD_LIMIT_BYTES
-from wherry.domain.stored import MOST_LEVELS, read_strictly
+from wherry.domain.stored import MOST_LEVELS, json_name_of, read_strictly
 from wherry.errors import InvalidPayload
 from wherry.tasks.careful import (
     TOO_LARGE_INT,
@@ -103,7 +103,11 @@ def encode_text(
     no JSON: NaN, a key that stands twice in one object, anything that cannot be read back equal.
     """
     value = _read(text, limit_bytes=limit_bytes, what=what, index=index)
-    return encode(value, limit_bytes=limit_bytes, what=what, index=index)
+    if type(value) is not dict:
+        # Who wrote JSON need not know what Python calls it.
+        reason = f"the {what} must be a JSON object, not {json_name_of(value)}"
+        raise InvalidPayload("$", reason, index=index)
+    return encode(cast("dict[str, Any]", value), limit_bytes=limit_bytes, what=what, index=index)
 
 
 def encode_result_text(

@@ -44,7 +44,7 @@ async def test_all_that_a_filter_finds_is_changed(
     assert '{"big":9007199254740993}' in (await client.get(f"/tasks/{one}")).text
 
 
-@pytest.mark.parametrize("wrong", ["[]", "null", '{"a":1e400}'])
+@pytest.mark.parametrize("wrong", ["[]", "null", '{"a":1,"a":2}', '{"a":1e400}'])
 async def test_what_is_no_patch_is_refused(
     client: httpx.AsyncClient, session: Session, wrong: str
 ) -> None:
@@ -58,6 +58,7 @@ async def test_what_is_no_patch_is_refused(
 
     assert answer.status_code == 400
     assert "merge_payload" in answer.text
+    assert "NoneType" not in answer.text
     assert session.value("select count(*) from wherry.live") == 0
 
 
@@ -83,3 +84,30 @@ async def test_one_call_changes_as_many_as_one_transaction_may_hold(
 
     assert (left, page["matched"]) == (0, MERGED_AT_ONCE)
     assert page["next_page_token"]
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        '{"a":"\\ud800"}',
+        '{"a":"\\udc00\\ud800"}',
+        '{"a":"\\\\\\ud83d\\ude00\\uDBFF\\u0041", "b": 1}',
+    ],
+)
+async def test_half_of_a_surrogate_pair_is_called_so(client: httpx.AsyncClient, half: str) -> None:
+    answer = await client.post(
+        "/tasks", content=f'{{"type": "a", "payload": {half}}}', headers=JSON
+    )
+
+    assert answer.status_code == 400
+    assert "is half of a pair" in answer.json()["detail"]
+
+
+async def test_what_is_cut_off_is_called_so(client: httpx.AsyncClient) -> None:
+    whole = '{"type": "a", "payload": {"a": "\\ud83d\\ude00 \\\\ud800 \\n"}}'
+
+    cut = await client.post("/tasks", content=whole[:-2], headers=JSON)
+    whole_one = await client.post("/tasks", content=whole, headers=JSON)
+
+    assert (cut.status_code, whole_one.status_code) == (400, 201)
+    assert "truncated" in cut.json()["detail"]

@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from functools import cache
-from typing import Any, Final, NoReturn, TypeVar, get_args, get_origin
+from typing import Any, Final, NoReturn, TypeVar, cast, get_args, get_origin
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -31,7 +31,7 @@ _SLOWEST_BYTES_A_SECOND: Final = 64 * 1024
 _LARGE_BYTES: Final = 128 * 1024
 _MOST_PARAMETERS: Final = 100
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
-_JUDGED_ELSEWHERE: Final = frozenset({"payload", "result"})
+_JUDGED_ELSEWHERE: Final = frozenset({"payload", "merge_payload", "result"})
 _AT: Final = re.compile(r" - at `([^`]*)`$")
 _STEP: Final = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
 _NAMED: Final = re.compile(r"^Object (?:contains unknown|missing required) field `([^`]*)`")
@@ -138,10 +138,22 @@ def decode(data: bytes | msgspec.Raw, kind: type[T], *, at: str = "") -> T:
     except msgspec.ValidationError as error:
         raise _unfit(str(error), at=at, kind=kind) from None
     except msgspec.DecodeError as error:
+        # It is also called truncated, or the end of something else.
+        if half := _HALF.match(bytes(cast("Any", data))):
+            told = f"the escape {half[1].decode()} at byte {half.start(1):,} is half of a pair"
+            _refuse(f"JSON is malformed: {told}: send both, or neither", field=at or None)
         # Its words are about bytes, so they hold nothing of the body.
         _refuse(str(error), field=at or None)
     except RecursionError:
         _refuse("the body is nested too deep", field=at or None)
+
+
+# What stands before the first surrogate without its other half, and that.
+_HALF: Final = re.compile(
+    rb"(?:[^\\]++|\\[^u]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}"
+    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+"
+    rb"(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
 
 
 def _unfit(text: str, *, at: str, kind: type[msgspec.Struct]) -> Refused:

@@ -7,6 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.browser import addresses
 from tests.browser.conftest import NARROW, WIDE, Site, Tabs
+from tests.facts import wait_for
 from wherry.server.dashboard.pages import ACTIONS, PAGES
 
 SIZES = {"wide": WIDE, "narrow": NARROW}
@@ -89,12 +90,12 @@ def test_the_filter_has_the_width_of_the_page(tabs: Tabs, shop: Site) -> None:
 
     tab.page.get_by_text("Filter", exact=True).click()
 
-    tab.page.wait_for_function(
-        "document.querySelector('.filter-fields').getBoundingClientRect().width > 1000"
-    )
-    fields = tab.page.locator(".filter-fields").bounding_box()
-    chips = tab.page.locator(".states").bounding_box()
-    assert fields is not None
-    assert chips is not None
-    assert fields["width"] > 1000
-    assert fields["y"] > chips["y"] + chips["height"]
+    def fits() -> bool:
+        # Asked of the page itself: to Playwright an element that was just opened may have no size.
+        fields, chips = tab.page.evaluate(
+            "() => ['.filter-fields', '.states'].map((name) =>"
+            " document.querySelector(name).getBoundingClientRect().toJSON())"
+        )
+        return bool(fields["width"] > 1000 and fields["y"] > chips["bottom"])
+
+    wait_for(fits)

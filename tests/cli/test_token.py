@@ -185,6 +185,12 @@ def test_an_unknown_token_is_an_error_and_a_mistyped_one_is_not_repeated(cli: Cl
     assert "somesecret" not in json.dumps(cli("audit", "list", "--json").json)
 
 
+def test_a_name_that_no_token_can_have_is_no_crash(cli: Cli) -> None:
+    refused = cli("token", "revoke", "--", "\udcff\udcfe")
+
+    assert (refused.code, "lone surrogate" in refused.err) == (2, True)
+
+
 def test_what_is_written_in_a_name_is_made_harmless(cli: Cli, app: App) -> None:
     cli("token", "create", "--name", "\u202ered", *MAIL)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+import pytest
 
 from tests.cli.conftest import Answer
 from wherry import App
@@ -179,3 +180,10 @@ def test_a_change_that_cannot_be_written_down_does_not_happen(cli: Cli, app: App
     task = app.get_task(id)
     assert task is not None
     assert task.state == "queued"
+
+
+@pytest.mark.parametrize("option", ["--actor", "--action"])
+def test_a_name_that_nobody_can_have_is_no_crash(cli: Cli, option: str) -> None:
+    refused = cli("audit", "list", f"{option}=\udcff\udcfe")
+
+    assert (refused.code, "lone surrogate" in refused.err) == (2, True)

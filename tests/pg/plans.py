@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, LiteralString, TypeAlias
 
 from psycopg import sql
 
@@ -85,6 +85,13 @@ insert into wherry.key (queue, key, task_id, stamp, payload_hash)
 select queue, key, id, id, ''::bytea from wherry.live where key is not null
  union all
 select queue, key, id, id, ''::bytea from wherry.finished;
+"""
+
+# A queue as it is after one call of `enqueue_many`.
+OF_ONE_TYPE = f"""
+insert into wherry.live (id, position, created_at, run_after, max_attempts, state, queue, type,
+                         payload)
+select n, n, now(), now(), 20, 'ready', 'default', 't', '{{}}' from generate_series(1, {MANY}) as n
 """
 
 
@@ -198,7 +205,13 @@ class Large:
     """A large database, and sessions that ask it for plans."""
 
     def __init__(
-        self, dsn: str, cases: Sequence[Case], *, statistics: Statistics, stack: ExitStack
+        self,
+        dsn: str,
+        cases: Sequence[Case],
+        *,
+        statistics: Statistics,
+        stack: ExitStack,
+        load: LiteralString = LOAD,
     ) -> None:
         self._cases = cases
         loader = Session(dsn)
@@ -218,7 +231,7 @@ class Large:
             loader.rows(f"alter table wherry.{table} set (autovacuum_enabled = false)")
         for session in self._sessions.values():
             self._prepare(session)
-        loader.rows(LOAD)
+        loader.rows(load)
         if statistics == "analyzed":
             loader.rows("analyze")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from contextlib import ExitStack
+from dataclasses import replace
 from hashlib import md5
 from pathlib import Path
 from uuid import UUID
@@ -17,6 +18,7 @@ import pytest
 
 import wherry
 from tests.pg.plans import (
+    OF_ONE_TYPE,
     STATISTICS,
     Case,
     Large,
@@ -291,6 +293,31 @@ def test_a_statement_looks_at_its_own_batch_only(
         complaints = [
             f"{case.name} ({case.statement.name}), {planned} plan: {complaint}"
             for case in CASES
+            for planned in case.planned
+            for complaint in large.complaints(case, planned)
+        ]
+
+    assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize("statistics", STATISTICS)
+def test_a_lease_looks_at_its_own_batch_only_where_all_tasks_are_of_one_type(
+    wherry_server: TemplateServer, statistics: Statistics
+) -> None:
+    asked = LeaseTasks(queue="default", worker="w", limit=200, types=("t",))
+    leases = [
+        Case("lease", lambda: asked, 2600),
+        Case("lease past a front", lambda: replace(asked, front=FRONT), 2600),
+        Case("lease for pollers", lambda: LeaseForPollers("default", ("t",), (Poller("w", 200),)),
+             2600),
+    ]  # fmt: skip
+    with ExitStack() as stack:
+        dsn = stack.enter_context(wherry_server.database())
+        large = Large(dsn, leases, statistics=statistics, stack=stack, load=OF_ONE_TYPE)
+
+        complaints = [
+            f"{case.name}, {planned} plan: {complaint}"
+            for case in leases
             for planned in case.planned
             for complaint in large.complaints(case, planned)
         ]

@@ -41,6 +41,7 @@ NAMES: dict[str, str] = {
     "arun": "run",
     "acarry": "carry",
     "aopen_channel": "open_channel",
+    "aunder_way": "under_way",
     "aenqueue": "enqueue",
     "aenqueue_many": "enqueue_many",
     "aenqueue_specs": "enqueue_specs",

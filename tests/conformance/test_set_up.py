@@ -1,10 +1,8 @@
-"""Addresses, tokens, TLS, forks and loops: what an App needs to reach a server."""
+"""Addresses, tokens, TLS and loops: what an App needs to reach a server."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -18,36 +16,13 @@ import pytest
 import trustme
 
 import wherry
+from tests.conformance.programs import CALLS, program
 from wherry.domain.state import State
 from wherry.dsn import read_server
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.grpc import GrpcDoor, GrpcSettings
 from wherry.server.running import running_service
 from wherry.server.tls import TLSFiles
-
-CALLS = """
-import asyncio, os, sys
-import wherry
-
-app = wherry.App(sys.argv[1])
-"""
-
-
-async def program(text: str, *arguments: str, **env: str) -> str:
-    """Run a program beside this loop, where every warning is an error; return what it prints."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-X", "dev", "-W", "error", "-c", text, *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **env},
-    )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode == 0, err.decode()
-    # In development mode asyncio also says when a step took long, which tells of the machine.
-    slow = re.compile(rb"Executing <.* took [\d.]+ seconds")
-    assert [line for line in err.splitlines() if not slow.fullmatch(line)] == []
-    return out.decode()
-
 
 # ── imports ──
 
@@ -76,42 +51,7 @@ for call in (lambda app: app.enqueue("t"), lambda app: app.work()):
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
 
 
-# ── processes and loops ──
-
-
-async def test_a_forked_child_makes_a_channel_of_its_own(address: str) -> None:
-    """RUN-01. The parent's is closed: of forks among gRPC's own threads some children hang."""
-    text = (
-        CALLS
-        + """
-async def twice():
-    ids = [(await app.aenqueue("t")).id for _ in range(2)]
-    await app.aclose()
-    return ids
-
-print("parent", app.enqueue("t").id)
-asyncio.run(twice())
-app.close()
-import time
-while os.path.exists("/proc/self/task") and len(os.listdir("/proc/self/task")) > 1:
-    time.sleep(0.01)
-sys.stdout.flush()
-import warnings
-warnings.simplefilter("ignore", DeprecationWarning)
-if not (child := os.fork()):
-    print("child", app.enqueue("t").id, asyncio.run(twice()), flush=True)
-    os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
-print("parent", app.enqueue("t").id)
-app.close()
-"""
-    )
-    assert (await program(text, address)).split("\n") == [
-        "parent 1",
-        "child 4 [5, 6]",
-        "parent 7",
-        "",
-    ]
+# ── loops ──
 
 
 async def test_each_loop_has_a_channel_of_its_own_and_nothing_is_left(address: str) -> None:

@@ -18,6 +18,7 @@ from wherry.config import TOKEN_VARIABLE
 from wherry.domain.token import read_token
 from wherry.dsn import ServerAddress
 from wherry.errors import ConfigError
+from wherry.transport.grpc.forks import keep, refuse_awaited
 
 # A token's file is looked at again after so long: tokens are rotated under running workers.
 _TOKEN_SECONDS: Final = 5.0
@@ -48,15 +49,19 @@ _OPTIONS: Final[list[tuple[str, Any]]] = [
 def open_channel(address: ServerAddress) -> grpc.Channel:
     """Return a blocking channel. Raises ConfigError for files that cannot be read."""
     if address.tls:
-        return grpc.secure_channel(_target(address), _credentials(address), _OPTIONS)
-    return grpc.insecure_channel(_target(address), _OPTIONS)
+        return keep(grpc.secure_channel(_target(address), _credentials(address), _OPTIONS))
+    return keep(grpc.insecure_channel(_target(address), _OPTIONS))
 
 
 def aopen_channel(address: ServerAddress) -> grpc.aio.Channel:
-    """Return a channel of the running loop. Raises ConfigError for files that cannot be read."""
+    """Return a channel of the running loop.
+
+    Raises ConfigError for files that cannot be read, and in a process that was forked beside one.
+    """
+    refuse_awaited()
     if address.tls:
-        return grpc.aio.secure_channel(_target(address), _credentials(address), _OPTIONS)
-    return grpc.aio.insecure_channel(_target(address), _OPTIONS)
+        return keep(grpc.aio.secure_channel(_target(address), _credentials(address), _OPTIONS))
+    return keep(grpc.aio.insecure_channel(_target(address), _OPTIONS))
 
 
 class Token:

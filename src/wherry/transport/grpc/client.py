@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from wherry.domain.worker import Directive
 from wherry.dsn import ServerAddress
 from wherry.errors import NotFound, Unauthenticated, Unavailable
 from wherry.transport.grpc.channel import Token, aopen_channel
+from wherry.transport.grpc.forks import aunder_way
 from wherry.transport.grpc.operator_rpcs import directive_in
 from wherry.transport.grpc.rpc import Rpc
 from wherry.transport.grpc.rpcs import rpc_of
@@ -67,7 +69,8 @@ class GrpcTransport:
     async def close(self) -> None:
         """Close the channel; calls under way end."""
         self._closed = True
-        await self._channel.close()
+        async with aunder_way():
+            await self._channel.close()
 
     async def call(self, command: Command[R]) -> R:
         """Return the command's answer.
@@ -104,8 +107,10 @@ class GrpcTransport:
         if self._closed:
             raise Unavailable(f"the connection to {self._address} is closed")
         method: Any = getattr(self._stub, rpc.method)
-        return await method(
-            rpc.request,
-            timeout=rpc.wait_seconds + self._answer_seconds,
-            metadata=self._token.metadata(),
-        )
+        # What waits for tasks is at rest, and must not hold up a fork for so long.
+        async with nullcontext() if rpc.wait_seconds else aunder_way():
+            return await method(
+                rpc.request,
+                timeout=rpc.wait_seconds + self._answer_seconds,
+                metadata=self._token.metadata(),
+            )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from wherry.domain.worker import Directive
 from wherry.dsn import ServerAddress
 from wherry.errors import NotFound, Unauthenticated, Unavailable
 from wherry.transport.grpc.channel import Token, open_channel
+from wherry.transport.grpc.forks import under_way
 from wherry.transport.grpc.operator_rpcs import directive_in
 from wherry.transport.grpc.rpc import Rpc
 from wherry.transport.grpc.rpcs import rpc_of
@@ -68,7 +70,8 @@ class GrpcTransport:
     def close(self) -> None:
         """Close the channel; calls under way end."""
         self._closed = True
-        self._channel.close()
+        with under_way():
+            self._channel.close()
 
     def call(self, command: Command[R]) -> R:
         """Return the command's answer.
@@ -105,8 +108,10 @@ class GrpcTransport:
         if self._closed:
             raise Unavailable(f"the connection to {self._address} is closed")
         method: Any = getattr(self._stub, rpc.method)
-        return method(
-            rpc.request,
-            timeout=rpc.wait_seconds + self._answer_seconds,
-            metadata=self._token.metadata(),
-        )
+        # What waits for tasks is at rest, and must not hold up a fork for so long.
+        with nullcontext() if rpc.wait_seconds else under_way():
+            return method(
+                rpc.request,
+                timeout=rpc.wait_seconds + self._answer_seconds,
+                metadata=self._token.metadata(),
+            )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import click
 import pytest
 from psycopg.conninfo import make_conninfo
 
@@ -271,3 +272,48 @@ def test_main_is_the_click_command() -> None:
         "audit", "bench", "cron", "dead", "doctor", "enqueue", "migrate", "queues", "server",
         "tasks", "token", "top", "types", "up", "worker", "workers",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (["tasks", "list", "--queue", "ma\udcffil"], "'--queue'"),
+        (["audit", "list", "--actor=\udcffma"], "'--actor'"),
+        (["token", "revoke", "--", "\udcff\udcfe"], "ID_OR_NAME"),
+        (["enqueue", "t", "--header", "a=\udcff"], "'--header'"),
+        (["queues", "list", "--dsn", "host=\udcff"], "'--dsn'"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_its_place(
+    cli: Cli, arguments: list[str], place: str
+) -> None:
+    refused = cli(*arguments)
+
+    assert (refused.code, place in refused.err, "Traceback" in refused.err) == (2, True, False)
+    assert "\\udcff" in refused.err
+
+
+def test_every_verb_refuses_what_is_no_text() -> None:
+    def parameters(command: click.Command) -> Iterator[tuple[click.Command, click.Parameter]]:
+        # Benchmarks have their own only when they are asked for them.
+        command.get_params(click.Context(command))
+        yield from ((command, each) for each in command.params)
+        for below in command.commands.values() if isinstance(command, click.Group) else ():
+            yield from parameters(below)
+
+    kept = [
+        (command.name, parameter.name)
+        for command, parameter in parameters(main)
+        if not refuses(command, parameter)
+    ]
+
+    assert kept == []
+
+
+def refuses(command: click.Command, parameter: click.Parameter) -> bool:
+    try:
+        assert parameter.callback is not None
+        parameter.callback(click.Context(command), parameter, "\udcff")
+    except click.BadParameter as error:
+        return "is no text" in error.message
+    return False

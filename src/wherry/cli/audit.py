@@ -13,7 +13,6 @@ from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Column, Output
 from wherry.cli.text import moment
-from wherry.domain.options import LONGEST_NAME_BYTES, check_text
 
 if TYPE_CHECKING:
     from wherry.commands.audit import AuditEntry
@@ -66,9 +65,6 @@ def list_audit(
     from wherry.commands.audit import ListAudit
 
     # One more than asked for tells whether there is a next page.
-    for option, given in (("action", action), ("actor", actor)):
-        if given is not None:
-            check_text(given, option=option, limit_bytes=LONGEST_NAME_BYTES)
     command = ListAudit(limit=limit + 1, after=after, action=action, actor=actor)
     with opened(asked) as app:
         found = app.carry(command, call="list_audit")

@@ -13,6 +13,7 @@ import click
 from wherry.bench import BENCHMARKS, Benchmark
 from wherry.cli import values
 from wherry.cli.output import is_terminal, print_error
+from wherry.cli.textual import refuse_others
 
 
 class _Measured(click.Command):
@@ -31,7 +32,9 @@ class _Measured(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the options of all benchmarks and this one's own."""
         if not self._is_whole:
-            self.params[:0] = self._module().OPTIONS
+            own = self._module().OPTIONS
+            refuse_others(own)
+            self.params[:0] = own
             self._is_whole = True
         return super().get_params(ctx)
 

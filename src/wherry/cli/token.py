@@ -17,7 +17,6 @@ from wherry.cli.opened import opened, operator
 from wherry.cli.output import Column, Output, write_out
 from wherry.cli.text import moment, plain
 from wherry.domain.durations import seconds_from
-from wherry.domain.options import check_name
 from wherry.domain.token import (
     Right,
     TokenInfo,
@@ -159,7 +158,6 @@ def revoke(asked: Asked, /, named: str) -> None:
         named = pasted.id
     elif looks_like_a_token(named):
         raise click.UsageError("that begins like a token, and is none: give its id or its name")
-    named = check_name(named, option="name")
     with opened(asked) as app:
         revoked = app.carry(RevokeToken(named), call="revoke_token")
     if revoked is None:

@@ -16,6 +16,7 @@ from wherry.cli.migrate import migrate
 from wherry.cli.queues import queues
 from wherry.cli.server import server
 from wherry.cli.tasks import tasks
+from wherry.cli.textual import only_text
 from wherry.cli.token import token
 from wherry.cli.top import top
 from wherry.cli.types import types
@@ -35,3 +36,4 @@ _LOOK = (enqueue, tasks, dead, queues, types, cron, workers, top, doctor, token,
 
 for verb in (*_RUN, *_LOOK):
     main.add_command(verb)
+only_text(main)

@@ -315,3 +315,21 @@ def test_the_isolation_of_a_role_does_not_reach_our_own_sessions(
 
     assert fresh.value("show transaction_isolation") == "read committed"
     assert len(fresh.lease(9)) == 3
+
+
+def test_leases_find_room_for_the_second_entries_of_their_tasks_in_the_primary_key(
+    session: Session,
+) -> None:
+    session.enqueue_many(*(spec() for _ in range(5000)))
+    leaves_before = leaves_of_primary_key(session)
+
+    while session.lease(1000):
+        pass
+
+    # The last leaf is filled to its end, so it is split.
+    assert leaves_of_primary_key(session) <= leaves_before + 1
+
+
+def leaves_of_primary_key(session: Session) -> int:
+    [[pages]] = session.rows("select pg_relation_size('wherry.live_pkey') / 8192")
+    return int(pages)

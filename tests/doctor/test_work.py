@@ -11,7 +11,7 @@ from tests.doctor.conftest import Look
 from tests.pg.support import Session, spec
 from tests.worker.support import at_work
 from wherry.commands.maintenance import ParkTasks
-from wherry.commands.queues import PauseQueue
+from wherry.commands.queues import PauseQueue, PauseType
 from wherry.commands.tasks import EnqueueTasks
 from wherry.commands.workers import BeatWorker, LeaveWorker
 from wherry.doctor.finding import Verdict
@@ -113,6 +113,30 @@ def test_a_paused_queue_is_told_if_tasks_wait_there(look: Look, session: Session
     assert found.verdict is WARNING
     assert "by ada: the provider is down, and 1 ready task waits there" in found.seen
     assert (found.advice or "").endswith("wherry queues resume -- 'a b; rm'")
+
+
+def test_a_paused_type_is_told_if_tasks_wait_for_it(
+    look: Look, session: Session, clock: Clock
+) -> None:
+    assert (look("paused types").verdict, look("paused types").seen) == (OK, "no type is paused")
+    session.call(PauseType("known", "mail", "ada", "a flood"))
+    assert look("paused types").verdict is OK
+
+    for queue in ("mail", "default"):
+        session.call(EnqueueTasks((spec("known", queue=queue),)))
+    session.call(beat(ONE, "w"))
+    session.call(ParkTasks("mail"))
+    clock.advance(hours=3)
+    session.call(beat(ONE, "w"))
+    found = look("paused types")
+
+    assert found.verdict is WARNING
+    assert "'known' was paused 3 h ago in queue 'mail' by ada: a flood, and 1 task" in found.seen
+    assert found.advice == "if that is over: wherry types resume --queue=mail -- known"
+    assert look("unknown types").verdict is OK
+
+    session.call(PauseType("known"))
+    assert look("paused types").seen.endswith("and 1 task waits for that; and 1 other")
 
 
 def test_a_queue_that_no_live_worker_serves_is_a_problem(

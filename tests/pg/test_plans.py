@@ -275,6 +275,9 @@ CASES = [
                " run_after, max_attempts, state, queue, type, payload)"
                " select 500000 + n, n, now(), now(), 20, 'parked', case when n % 25 = 0 then 'q2'"
                " else 'q1' end, 'big', '{}' from generate_series(1, 5000) as n"),
+    Case("tell what nobody knows past what is paused",
+         lambda: Statement("doctor/list_parked_types", {"most": 200}), 700,
+         first="insert into wherry.paused_type values ('big', '', now())"),
     # The last: with another now() the plans of all others are made anew.
     Case("drop past days", lambda: DropPastDays(50), 1500, is_function=True,
          first=f"{TOMORROW}; select wherry.drop_past_days(50) from generate_series(1, 3)"),

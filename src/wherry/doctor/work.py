@@ -105,6 +105,26 @@ def judge_pauses(rows: Rows) -> Judgment:
     )
 
 
+def judge_type_pauses(rows: Rows) -> Judgment:
+    """Whether tasks wait since somebody paused their type."""
+    waiting = [row for row in rows if row[2]]
+    if not waiting:
+        none = "no type is paused"
+        types = [repr(row[0]) for row in rows]
+        return fine(none if not rows else f"paused, and no task is set aside: {names(types)}")
+    type_, queue, tasks, paused_seconds, actor, reason = waiting[0]
+    there = f" in queue {queue!r}" if queue else ""
+    by = f" by {actor}" if actor else ""
+    why = f": {reason}" if reason else ""
+    others = f"; and {count(len(waiting) - 1, 'other')}" if len(waiting) > 1 else ""
+    of = f" --queue={quote(queue)}" if queue else ""
+    return warning(
+        f"type {type_!r} was paused {span(paused_seconds)} ago{there}{by}{why}, and"
+        f" {count_up_to(_MOST_COUNTED, tasks, 'task')} {waits(tasks)} for that{others}",
+        f"if that is over: wherry types resume{of} -- {quote(type_)}",
+    )
+
+
 def judge_workers(workers: Sequence[WorkerSeen], ready: Sequence[str]) -> Judgment:
     """Whether each queue with ready tasks has a worker, and whether workers went without a word."""
     alive = [worker for worker in workers if worker.alive]
@@ -195,5 +215,6 @@ CHECKS: Final = (
     ),
     Check("unknown types", asked("list_parked_types", judge_parked, most=_MOST_COUNTED)),
     Check("paused queues", asked("list_paused_queues", judge_pauses, most=_MOST_COUNTED)),
+    Check("paused types", asked("list_type_pauses", judge_type_pauses, most=_MOST_COUNTED)),
     Check("dead tasks", asked("read_deaths", judge_deaths)),
 )

@@ -24,7 +24,9 @@ from wherry.server.dashboard.rounds import Round
 from wherry.server.dashboard.words import number, plural, span
 
 # What of the doctor's checks is judged here, from fresher numbers.
-_JUDGED_HERE: Final = frozenset({"workers", "listeners", "due tasks", "paused queues", "schedules"})
+_JUDGED_HERE: Final = frozenset(
+    {"workers", "listeners", "due tasks", "paused queues", "paused types", "schedules"}
+)
 # Where a finding of the doctor leads; all others lead to the database.
 _LEADS: Final = {
     "dead tasks": "dead",

@@ -4,18 +4,13 @@
 -- locks:   none
 -- index:   finished_pkey, payload_pkey
 with found as materialized (
-    select finished.queue,
+    select task.queue,
            coalesce(
-               finished.payload,
-               (
-                   select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
-                     from wherry.payload p
-                    where p.task_id = finished.id
-                      and p.queue = finished.queue
-               )::json
+               task.payload,
+               -- part: payload_apart
            ) as payload
-      from wherry.finished
-     where finished.id = :id::bigint
+      from wherry.finished task
+     where task.id = :id::bigint
 ),
 merged as materialized (
     select found.queue, found.payload, wherry.merge_payload(found.payload, :merge_payload::json) as merged

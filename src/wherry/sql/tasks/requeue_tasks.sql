@@ -19,20 +19,15 @@ with locked as materialized (
        for update skip locked
 ),
 merged as materialized (
-    select locked.id,
+    select task.id,
            wherry.merge_payload(
                coalesce(
-                   locked.payload,
-                   (
-                       select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
-                         from wherry.payload p
-                        where p.task_id = locked.id
-                          and p.queue = locked.queue
-                   )::json
+                   task.payload,
+                   -- part: payload_apart
                ),
                :merge_payload::json
            ) as payload
-      from locked
+      from locked task
      where :merge_payload::json is not null
 ),
 picked as materialized (
@@ -48,37 +43,32 @@ picked as materialized (
 ),
 -- Of two tasks of this call with the same key only the newest may have it.
 heirs as materialized (
-    select distinct on (picked.queue, picked.key)
-           picked.id, picked.queue, picked.key,
+    select distinct on (task.queue, task.key)
+           task.id, task.queue, task.key,
            -- A payload is read only if it is another one now, or for a key that somebody else has had meanwhile.
-           case when key.task_id = picked.id and picked.merged is null then key.payload_hash
+           case when key.task_id = task.id and task.merged is null then key.payload_hash
                 else wherry.payload_hash(
-                    picked.type,
+                    task.type,
                     coalesce(
-                        picked.merged,
-                        picked.payload,
-                        (
-                            select convert_from(string_agg(p.piece, '' order by p.nth), 'UTF8')
-                              from wherry.payload p
-                             where p.task_id = picked.id
-                               and p.queue = picked.queue
-                        )::json
+                        task.merged,
+                        task.payload,
+                        -- part: payload_apart
                     )
                 )
                  end as payload_hash,
            key.task_id as named_id,
            key.stamp as named_stamp
-      from picked
+      from picked task
       left join lateral (
            select k.task_id, k.stamp, k.payload_hash
              from wherry.key k
-            where k.queue = picked.queue
-              and k.key = picked.key
+            where k.queue = task.queue
+              and k.key = task.key
             limit 1
       ) as key on true
-     where picked.key is not null
+     where task.key is not null
        and not :without_key::boolean
-     order by picked.queue, picked.key, picked.id desc
+     order by task.queue, task.key, task.id desc
 ),
 standing as materialized (
     select heirs.id, heirs.queue, heirs.key, heirs.payload_hash, heirs.named_id, heirs.named_stamp,

@@ -359,3 +359,17 @@ def test_maintenance_of_ten_instances_at_once_under_traffic_never_deadlocks(
         session.value("select deadlocks from pg_stat_database where datname = current_database()")
         == 0
     )
+
+
+def test_no_day_is_vacuumed_for_what_was_stored_there(session: Session) -> None:
+    session.rows("update wherry.settings set keep_failed = '40 days'")
+
+    session.call(MakeDays())
+
+    assert len(days(session)) == 40 + 14 + 1
+    vacuumed = (
+        "select count(*) from pg_inherits join pg_class c on c.oid = inhrelid"
+        " where inhparent = 'wherry.finished'::regclass and c.relname <> 'finished_default'"
+        "   and not coalesce('autovacuum_vacuum_insert_threshold=-1' = any (reloptions), false)"
+    )
+    assert session.value(vacuumed) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.worker.fake import FakeTransport, in_turn, make_lease
@@ -135,3 +137,18 @@ async def test_nor_for_long_where_a_pooler_hides_the_trouble(
         await take(taking, 1)
 
     assert [command.front for command in transport.of(LeaseTasks)] == [FRONT, FRONT, None]
+
+
+async def test_what_came_begins_before_anything_else_is_done() -> None:
+    transport = FakeTransport({LeaseTasks: in_turn(leases(11), [])})
+    taking = source(transport)
+    begun: list[Lease] = []
+
+    def keep(more: list[Lease]) -> bool:
+        # As a slot that is woken.
+        asyncio.get_running_loop().call_soon(begun.extend, more)
+        return True
+
+    assert await taking.take(Wanted(9, 9), keep, may_wait=False) == 1
+
+    assert begun

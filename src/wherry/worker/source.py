@@ -7,6 +7,7 @@ answers when there is something (`worker/remote.py`), is all the difference betw
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from math import inf
@@ -121,9 +122,13 @@ class LocalSource:
                         front=cursor.looks_from(began),
                     )
                 )
-                cursor.leased(leases, wanted=left, began_at=began, now=monotonic())
+                leased_at = monotonic()
                 taken += leases
                 is_enough = not keep(leases) or len(taken) >= want.tasks
+                if leases and not is_enough:
+                    # There is nothing to hurry for here: whoever was waited for begins first.
+                    await asyncio.sleep(0)
+                cursor.leased(leases, wanted=left, began_at=began, now=leased_at)
                 if is_enough or not cursor.has_passed_over(monotonic()):
                     break
             # Round robin between queues: it is the last one next time.

@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 
 import wherry
 from tests.facts import await_for
+from wherry.commands.leases import LeaseTasks
 from wherry.commands.tasks import EnqueueTasks
 from wherry.config import PoolSettings
 from wherry.domain.options import Options
@@ -43,6 +44,22 @@ async def test_any_encoding_will_do(dsn: str, encoding: str) -> None:
             assert task is not None
             assert (task.type, task.payload) == ("é", {"é": "é"})
     assert again == wherry.Enqueued(keyed.id, False, True)
+
+
+async def test_a_lease_is_of_the_types_that_were_named_whatever_stands_in_their_names(
+    app: wherry.App, dsn: str
+) -> None:
+    types = ("é", 'a"b', "c\\d", "e,f", "{g}", "null", " h ")
+    for type in (*types, "e", "c"):
+        await app.aenqueue(type, queue='"q"')
+    session = SessionTransport(dsn, schema="wherry", name="wherry test", settings=PoolSettings())
+
+    leases = await session.call(
+        LeaseTasks(queue='"q"', worker="é", limit=9, types=types, lease_seconds=0.5)
+    )
+    await session.close()
+
+    assert [(lease.type, lease.attempt) for lease in leases] == [(type, 1) for type in types]
 
 
 async def test_a_refusal_is_the_servers_own_and_the_connection_stays_of_use(

@@ -24,11 +24,13 @@ class Statement:
     """One SQL file and its parameters.
 
     `only_text`: it takes and returns nothing but text and nulls, which any driver reads alike.
+    `takes_text`: it takes nothing else, and returns what psycopg makes of it.
     """
 
     name: str
     params: Mapping[str, Any]
     only_text: bool = False
+    takes_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from uuid import uuid4
 from wherry import config
 from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.lease_rows import lease_rows
+from wherry.commands.task_texts import array_text
 from wherry.domain.front import Front
 from wherry.domain.lease import Fence, Lease, LeaseRef, Poller, Reported, dealt_out
 from wherry.domain.outcome import Completed, Failed, GivenBack
@@ -52,13 +53,14 @@ class LeaseTasks(Command[list[Lease]]):
             "leases/lease_past_front" if self.front else "leases/lease_tasks",
             {
                 "queue": self.queue,
-                "types": None if self.types is None else list(self.types),
-                "limit_tasks": self.limit,
-                "limit_last": self.limit if self.limit_last is None else self.limit_last,
+                "types": None if self.types is None else array_text(self.types),
+                "limit_tasks": str(self.limit),
+                "limit_last": str(self.limit if self.limit_last is None else self.limit_last),
                 "worker": self.worker,
-                "lease_seconds": self.lease_seconds,
+                "lease_seconds": repr(self.lease_seconds),
                 **(self.front.params if self.front else {}),
             },
+            takes_text=not self.front,
         )
         rows = yield from lease_rows(rows, self.queue)
         return [Lease(deadline, self.queue, *row) for row in rows]
@@ -180,9 +182,8 @@ class CompleteTasks(Command[list[Reported]]):
         for batch in batches.values():
             told.append(_batch(batch, before=len(in_order)))
             in_order.update([(outcome.lease.fence, outcome) for outcome in batch])
-        rows = yield Statement(
-            "leases/complete_tasks", {"outcomes": json.dumps(told), "closed": list(self.closed)}
-        )
+        params = {"outcomes": json.dumps(told), "closed": array_text(self.closed)}
+        rows = yield Statement("leases/complete_tasks", params, takes_text=True)
         if len(rows) == len(self.outcomes):
             # Nearly always.
             return [Reported.DONE] * len(rows)

@@ -62,16 +62,16 @@ def one_params(
         "retry": None if retry is None else json.dumps(retry),
         "timeout_seconds": None if timeout is None else repr(timeout),
         "ttl_seconds": None if ttl is None else repr(ttl),
-        "tags": _array_text(tags) if tags else None,
+        "tags": array_text(tags) if tags else None,
         "headers": json.dumps(headers) if headers else None,
         "notify": flag_text(notify),
     }
 
 
-def _array_text(tags: tuple[str, ...]) -> str:
-    """The tags as PostgreSQL writes an array; in quotes, nothing but these two is special."""
-    quoted = (tag.replace("\\", "\\\\").replace('"', '\\"') for tag in tags)
-    return "{" + ",".join(f'"{tag}"' for tag in quoted) + "}"
+def array_text(texts: Sequence[str]) -> str:
+    """The texts as PostgreSQL writes an array; in quotes, nothing but these two is special."""
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
 def task_text(spec: TaskSpec, id: int | None, look: Look | None) -> str:

@@ -92,8 +92,8 @@ def run(connection: psycopg.Connection[Any], command: Command[R], *, schema: str
         text, names = _rendered(statement.name, schema)
         params = statement.params
         values = [params[name] for name in names]
-        if own is not None and statement.only_text:
-            return own.wait(own.prepared.rows(text, values))
+        if own is not None and (statement.only_text or statement.takes_text):
+            return own.wait(own.prepared.rows(text, values, as_text=statement.only_text))
         # Not connection.cursor(): the caller may have set another kind of cursor or row there. A
         # raw one, since the others look for parameters in a long statement at every call.
         with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
@@ -126,8 +126,8 @@ async def arun(connection: psycopg.AsyncConnection[Any], command: Command[R], *,
         text, names = _rendered(statement.name, schema)
         params = statement.params
         values = [params[name] for name in names]
-        if own is not None and statement.only_text:
-            return await own.wait(own.prepared.rows(text, values))
+        if own is not None and (statement.only_text or statement.takes_text):
+            return await own.wait(own.prepared.rows(text, values, as_text=statement.only_text))
         async with psycopg.AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
             await cursor.execute(text, values)
             return await cursor.fetchall() if _has_rows(cursor) else ()

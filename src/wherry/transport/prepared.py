@@ -1,4 +1,4 @@
-"""Runs statements of nothing but text on our own connections, without psycopg's cursors.
+"""Runs statements that take nothing but text on our own connections, without psycopg's cursors.
 
 For a small statement the client would spend more on a cursor than on everything else together.
 Each statement is prepared at its first use and kept as long as the connection: there are few. Only
@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 from psycopg import errors, generators
+from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
@@ -28,12 +29,18 @@ class Prepared:
         # nothing: psycopg sends UTF-8 there, too.
         encoding = connection.info.encoding
         self._encoding = "utf-8" if encoding == "ascii" else encoding
+        self._loaded = Transformer(connection)
         self._names: dict[bytes, bytes] = {}
         self._tried = 0
         self._doubted = False
 
-    def rows(self, text: bytes, values: Sequence[str | None]) -> Generator[Any, Any, Rows]:
-        """Exchange one statement for its rows; the connection's `wait` drives it."""
+    def rows(
+        self, text: bytes, values: Sequence[str | None], *, as_text: bool = True
+    ) -> Generator[Any, Any, Rows]:
+        """Exchange one statement for its rows; the connection's `wait` drives it.
+
+        They are of text and nulls, or else of what psycopg makes of each column's type.
+        """
         encoding = self._encoding
         sent = [None if value is None else value.encode(encoding) for value in values]
         try:
@@ -45,6 +52,9 @@ class Prepared:
             if self._pgconn.transaction_status != TransactionStatus.IDLE:
                 raise
             result = yield from self._exchange(text, sent)
+        if not as_text:
+            self._loaded.set_pgresult(result)
+            return self._loaded.load_rows(0, result.ntuples, tuple)
         columns = range(result.nfields)
         return [
             tuple(self._read(result.get_value(row, column)) for column in columns)

@@ -40,6 +40,15 @@ def test_what_still_holds_is_told_to_programs(cli: Cli, app: App) -> None:
     assert last == {"type": "mail", "queue": None, "changed": True}
 
 
+def test_an_empty_queue_is_not_taken_for_all_of_them(cli: Cli, app: App) -> None:
+    for verb in ("pause", "resume"):
+        refused = cli("types", verb, "mail", "--queue", "")
+
+        assert refused.code == 2
+        assert "is empty: leave it out for all queues" in refused.err
+    assert app.list_paused_types() == []
+
+
 def test_many_places_are_counted(cli: Cli, app: App) -> None:
     for n in range(5):
         app.pause_type("mail", queue=f"q{n}")

@@ -225,4 +225,7 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 
 def _type_in(type: str, queue: str | None) -> tuple[str, str | None]:
     name = check_name(type, option="type")
+    if queue == "":
+        # An unset variable must not be taken for all queues.
+        raise InvalidOption("queue", queue, "is empty: leave it out for all queues, or name one")
     return name, None if queue is None else check_name(queue, option="queue")

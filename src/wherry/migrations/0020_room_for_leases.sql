@@ -1,6 +1,0 @@
--- Leave room where a lease writes: each task is leased about once, and then has a second entry in the primary key. Full
--- leaves were cleaned, deduplicated and split for it, and duplicates that are kept as lists cost whoever completes them.
--- What is on disk stays as it is; new leaves have the room.
--- Locks: the index wherry.live_pkey, share update exclusive, for a moment: it stops neither readers nor writers.
-
-alter index wherry.live_pkey set (fillfactor = 50);

@@ -49,6 +49,20 @@ def test_an_empty_queue_is_not_taken_for_all_of_them(cli: Cli, app: App) -> None
     assert app.list_paused_types() == []
 
 
+def test_a_resumed_queue_tells_which_types_stay_paused_in_it(cli: Cli, app: App) -> None:
+    app.pause_queue("q")
+    for type, queue in (("mail", "q"), ("mail", None), ("a b", "q"), ("other", "q2")):
+        app.pause_type(type, queue=queue)
+
+    resumed = cli("queues", "resume", "q")
+    told = cli("queues", "resume", "q", "--json").json
+
+    assert resumed.out == "resumed q\nstill paused in it: a b, mail\n"
+    assert resumed.err == "to go on: wherry types resume --queue=q 'a b'\n"
+    assert told == {"queue": "q", "changed": False, "still_paused": ["a b", "mail"]}
+    assert cli("queues", "resume", "q3").err == "to go on: wherry types resume mail\n"
+
+
 def test_many_places_are_counted(cli: Cli, app: App) -> None:
     for n in range(5):
         app.pause_type("mail", queue=f"q{n}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -11,7 +12,15 @@ from wherry.cli.opened import opened
 from wherry.cli.output import Output
 from wherry.cli.shown import limit_fields, show_queues
 from wherry.cli.text import plain
+from wherry.cli.types import note_way
 from wherry.cli.values import starts
+from wherry.domain.task import PausedType
+from wherry.errors import PermissionDenied
+
+if TYPE_CHECKING:
+    from wherry.app.app import App
+
+_MOST_NAMED: Final = 3
 
 
 @click.group()
@@ -56,7 +65,17 @@ def resume(asked: Asked, /, name: str, reason: str | None) -> None:
     """Lease from a paused queue again."""
     with opened(asked) as app:
         changed = app.resume_queue(name, reason=reason)
-    Output(asked).changed({"queue": name}, changed, done="resumed", already="was not paused")
+        still = _still(app, name)
+    out = Output(asked)
+    what: dict[str, Any] = {"queue": name}
+    types = sorted({pause.type for pause in still})
+    if out.as_json and still:
+        what["still_paused"] = types
+    out.changed(what, changed, done="resumed", already="was not paused")
+    if still and not out.as_json:
+        more = f" and {len(types) - _MOST_NAMED:,} more" if len(types) > _MOST_NAMED else ""
+        out.line(plain(f"still paused in it: {', '.join(types[:_MOST_NAMED])}{more}"))
+        note_way(out, still[0])
 
 
 @queues.command()
@@ -97,3 +116,12 @@ def limits(
         out.json({"queue": name, "changed": changed, "limits": limit_fields(now)})
     else:
         out.line(f"{plain(name)}: {now or 'no limits'}")
+
+
+def _still(app: App, queue: str) -> list[PausedType]:
+    """Return the pauses of types that hold in a queue."""
+    try:
+        return [each for each in app.list_paused_types() if each.queue in (None, queue)]
+    except PermissionDenied:
+        # Who may change a queue need not be allowed to read; what was done is done.
+        return []

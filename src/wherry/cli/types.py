@@ -98,10 +98,14 @@ def resume(asked: Asked, /, name: str, queue: str | None, reason: str | None) ->
     out.changed(what, changed, done="resumed", already="was not paused there")
     if still and not out.as_json:
         out.line(plain(f"it is still paused {places(still)}"))
-        queue = still[0].queue
-        of = "" if queue is None else f" --queue={quote(queue)}"
-        ending = f"{'-- ' if name.startswith('-') else ''}{quote(name)}"
-        out.note(f"to go on: {plain(f'wherry types resume{of} {ending}')}")
+        note_way(out, still[0])
+
+
+def note_way(out: Output, pause: PausedType) -> None:
+    """Say how a pause of a type is lifted."""
+    of = "" if pause.queue is None else f" --queue={quote(pause.queue)}"
+    ending = f"{'-- ' if pause.type.startswith('-') else ''}{quote(pause.type)}"
+    out.note(f"to go on: {plain(f'wherry types resume{of} {ending}')}")
 
 
 def _still(app: App, type: str) -> list[PausedType]:

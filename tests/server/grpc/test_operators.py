@@ -43,6 +43,21 @@ async def test_nothing_is_leased_from_a_paused_queue(stub: Stub) -> None:
     assert len((await leasing(stub)).tasks) == 1
 
 
+async def test_who_resumes_is_told_what_stays_paused(stub: Stub) -> None:
+    for type, queue in (("a", "mail"), ("a", ""), ("b", "mail"), ("c", "other")):
+        await stub.PauseType(operators_pb2.PauseTypeRequest(type=type, queue=queue))
+
+    of_queue = await stub.ResumeQueue(operators_pb2.ResumeQueueRequest(queue="mail"))
+    of_type = await stub.ResumeType(operators_pb2.ResumeTypeRequest(type="a"))
+
+    assert sorted((each.type, each.queue) for each in of_queue.still_paused) == [
+        ("a", ""),
+        ("a", "mail"),
+        ("b", "mail"),
+    ]
+    assert [(each.type, each.queue) for each in of_type.still_paused] == [("a", "mail")]
+
+
 async def test_a_worker_is_listed_told_and_forgotten(stub: Stub) -> None:
     async def listed() -> operators_pb2.Worker | None:
         # A worker is heard of by whatever it asks for.

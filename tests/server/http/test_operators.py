@@ -170,7 +170,11 @@ async def test_a_paused_queue_says_so_and_gives_nothing(client: httpx.AsyncClien
     resumed = await post(client, "/queues:resume", queue="q")
     [after] = (await get(client, "/queues"))["queues"]
 
-    assert (paused, twice, resumed) == ({"changed": True}, {"changed": False}, {"changed": True})
+    assert (paused, twice, resumed) == (
+        {"changed": True},
+        {"changed": False},
+        {"changed": True, "still_paused": []},
+    )
     assert held["tasks"] == []
     assert queue["name"] == "q"
     assert queue["pause"]["reason"] == "mending"
@@ -246,5 +250,23 @@ async def test_a_pause_is_lifted_as_it_is_listed(client: httpx.AsyncClient) -> N
     again = await post(client, "/types:pause", **asked)
     resumed = await post(client, "/types:resume", **asked)
 
-    assert (again, resumed) == ({"changed": False}, {"changed": True})
+    assert (again, resumed) == (
+        {"changed": False},
+        {"changed": True, "still_paused": []},
+    )
     assert await get(client, "/paused-types") == {"types": []}
+
+
+async def test_who_resumes_is_told_what_stays_paused(client: httpx.AsyncClient) -> None:
+    for type, queue in (("a", "q"), ("a", ""), ("b", "q"), ("c", "q2")):
+        await post(client, "/types:pause", type=type, queue=queue)
+
+    of_queue = (await post(client, "/queues:resume", queue="q"))["still_paused"]
+    of_type = (await post(client, "/types:resume", type="a", queue="q"))["still_paused"]
+
+    assert sorted((each["type"], each["queue"]) for each in of_queue) == [
+        ("a", ""),
+        ("a", "q"),
+        ("b", "q"),
+    ]
+    assert [(each["type"], each["queue"]) for each in of_type] == [("a", "")]

@@ -35,7 +35,10 @@ class OperatorVerbs(Verbs):
         changed = await self.service.resume_queue(
             caller, queue=request.queue, reason=request.reason or None
         )
-        return pb.ResumeQueueResponse(changed=changed)
+        still = await self.service.still_paused(caller, queue=request.queue)
+        return pb.ResumeQueueResponse(
+            changed=changed, still_paused=[write_paused_type(each) for each in still]
+        )
 
     async def set_queue_limits(
         self, caller: Caller, request: pb.SetQueueLimitsRequest
@@ -72,7 +75,10 @@ class OperatorVerbs(Verbs):
         changed = await self.service.resume_type(
             caller, type=request.type, queue=request.queue or None, reason=request.reason or None
         )
-        return pb.ResumeTypeResponse(changed=changed)
+        still = await self.service.still_paused(caller, type=request.type)
+        return pb.ResumeTypeResponse(
+            changed=changed, still_paused=[write_paused_type(each) for each in still]
+        )
 
     async def list_workers(
         self, caller: Caller, request: pb.ListWorkersRequest

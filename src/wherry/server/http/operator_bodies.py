@@ -87,6 +87,14 @@ class PauseQueueResponse(Answer):
     changed: Annotated[bool, Meta(description="False if it was paused before.")]
 
 
+class PausedType(Answer):
+    """A type that is paused."""
+
+    type: str
+    queue: Annotated[str, Meta(description="Where; empty for all queues.")]
+    pause: Pause
+
+
 class ResumeQueueRequest(Request):
     """A queue to resume."""
 
@@ -98,6 +106,9 @@ class ResumeQueueResponse(Answer):
     """It is not paused."""
 
     changed: Annotated[bool, Meta(description="False if it was not paused.")]
+    still_paused: Annotated[
+        list[PausedType], Meta(description="Types that are paused in it, or in all queues.")
+    ]
 
 
 class AskedRate(Request):
@@ -135,14 +146,6 @@ class SetQueueLimitsResponse(Answer):
     changed: Annotated[bool, Meta(description="False if they were the same before.")]
 
 
-class PausedType(Answer):
-    """A type that is paused."""
-
-    type: str
-    queue: Annotated[str, Meta(description="Where; empty for all queues.")]
-    pause: Pause
-
-
 class ListPausedTypesResponse(Answer):
     """Of which types nothing is leased."""
 
@@ -175,6 +178,10 @@ class ResumeTypeResponse(Answer):
     """It is not paused."""
 
     changed: Annotated[bool, Meta(description="False if it was not paused there.")]
+    still_paused: Annotated[
+        list[PausedType],
+        Meta(description="Where else it is paused, of what the caller may know of."),
+    ]
 
 
 class Worker(Answer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from wherry.domain.limits import QueueLimits
-from wherry.domain.task import QueueDepth
+from wherry.domain.task import PausedType, QueueDepth
 from wherry.domain.worker import WorkerSeen
 from wherry.server.http import operator_bodies as bodies
 from wherry.server.http.call import Call, Reply
@@ -64,7 +64,8 @@ async def resume_queue(call: Call, body: bodies.ResumeQueueRequest) -> Reply:
     changed = await call.service.resume_queue(
         call.caller, queue=body.queue, reason=body.reason or None
     )
-    return Reply(bodies.ResumeQueueResponse(changed=changed))
+    still = await call.service.still_paused(call.caller, queue=body.queue)
+    return Reply(bodies.ResumeQueueResponse(changed=changed, still_paused=_paused_types(still)))
 
 
 async def set_queue_limits(call: Call, body: bodies.SetQueueLimitsRequest) -> Reply:
@@ -86,19 +87,7 @@ async def set_queue_limits(call: Call, body: bodies.SetQueueLimitsRequest) -> Re
 async def list_paused_types(call: Call, _query: object) -> Reply:
     """List the types that are paused."""
     found = await call.service.list_paused_types(call.caller)
-    types = [
-        bodies.PausedType(
-            type=each.type,
-            queue=each.queue or "",
-            pause=bodies.Pause(
-                paused_at=write_instant(each.paused_at),
-                actor=given(each.paused_by),
-                reason=given(each.reason),
-            ),
-        )
-        for each in found
-    ]
-    return Reply(bodies.ListPausedTypesResponse(types=types))
+    return Reply(bodies.ListPausedTypesResponse(types=_paused_types(found)))
 
 
 async def pause_type(call: Call, body: bodies.PauseTypeRequest) -> Reply:
@@ -114,7 +103,8 @@ async def resume_type(call: Call, body: bodies.ResumeTypeRequest) -> Reply:
     changed = await call.service.resume_type(
         call.caller, type=body.type, queue=body.queue or None, reason=body.reason or None
     )
-    return Reply(bodies.ResumeTypeResponse(changed=changed))
+    still = await call.service.still_paused(call.caller, type=body.type)
+    return Reply(bodies.ResumeTypeResponse(changed=changed, still_paused=_paused_types(still)))
 
 
 async def list_workers(call: Call, _query: object) -> Reply:
@@ -166,3 +156,18 @@ async def get_server(call: Call, _query: object) -> Reply:
         longest_wait=write_seconds(info.longest_wait_seconds) or "0s",
     )
     return Reply(answer)
+
+
+def _paused_types(found: list[PausedType]) -> list[bodies.PausedType]:
+    return [
+        bodies.PausedType(
+            type=each.type,
+            queue=each.queue or "",
+            pause=bodies.Pause(
+                paused_at=write_instant(each.paused_at),
+                actor=given(each.paused_by),
+                reason=given(each.reason),
+            ),
+        )
+        for each in found
+    ]

@@ -296,16 +296,22 @@ class ResumeQueueResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CHANGED_FIELD_NUMBER: _builtins.int
+    STILL_PAUSED_FIELD_NUMBER: _builtins.int
     changed: _builtins.bool
     """False if it was not paused."""
+    @_builtins.property
+    def still_paused(self) -> _containers.RepeatedCompositeFieldContainer[Global___PausedType]:
+        """Types of which nothing is leased from it all the same: paused in it, or in all queues."""
+
     def __init__(
         self,
         *,
         changed: _builtins.bool = ...,
+        still_paused: _abc.Iterable[Global___PausedType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "still_paused", b"still_paused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -527,16 +533,22 @@ class ResumeTypeResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CHANGED_FIELD_NUMBER: _builtins.int
+    STILL_PAUSED_FIELD_NUMBER: _builtins.int
     changed: _builtins.bool
     """False if it was not paused there."""
+    @_builtins.property
+    def still_paused(self) -> _containers.RepeatedCompositeFieldContainer[Global___PausedType]:
+        """Where else it is paused, as far as the caller may know of those queues."""
+
     def __init__(
         self,
         *,
         changed: _builtins.bool = ...,
+        still_paused: _abc.Iterable[Global___PausedType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "still_paused", b"still_paused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

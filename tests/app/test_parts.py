@@ -12,10 +12,12 @@ import pytest
 import wherry
 from wherry.commands.base import Statement
 from wherry.commands.parts import LEAST_TASKS, EnqueueInParts
+from wherry.commands.tasks import DrawTaskIds
 from wherry.domain.options import Options
-from wherry.domain.specs import Specs
+from wherry.domain.specs import Alike, Specs
 from wherry.errors import InvalidPayload
 from wherry.transport.base import drive
+from wherry.transport.bounded import ANSWER_SECONDS
 from wherry.transport.prepared import Prepared
 
 Connect = Callable[..., psycopg.Connection[Any]]
@@ -24,6 +26,7 @@ Store = Callable[[list[Any]], Awaitable[list[wherry.Enqueued]]]
 
 N = 1100
 LAST = N - 50
+LIKE = Options().spec("t", "")
 KILL = (
     "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
     " where application_name = 'wherry app' and datname = current_database()"
@@ -70,6 +73,10 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
     monkeypatch.setattr(Prepared, "ahead", noting)
     return sent
+
+
+def numbered() -> Specs:
+    return Specs(N, lambda start, stop: [Alike(LIKE, [f'{{"n":{n}}}' for n in range(start, stop)])])
 
 
 def plain() -> list[Any]:
@@ -226,8 +233,7 @@ async def test_few_and_those_of_a_callers_transaction_go_as_one(
 
 
 def test_whoever_cannot_send_ahead_fetches_one_by_one(app: wherry.App) -> None:
-    specs = Specs(N, [Options().spec("t", "{}")] * N)
-    command = EnqueueInParts(specs, tuple(range(N)), token=1)
+    command = EnqueueInParts(numbered(), tuple(range(N)), token=1)
     fetched: list[Statement] = []
 
     def fetch(statement: Statement) -> list[Any]:
@@ -239,12 +245,59 @@ def test_whoever_cannot_send_ahead_fetches_one_by_one(app: wherry.App) -> None:
 
 
 def test_a_batch_whose_making_failed_cannot_be_taken_for_a_shorter_one() -> None:
-    def making() -> Iterator[Any]:
-        yield from "ab"
-        raise InvalidPayload("$", "no")
+    def making(start: int, stop: int) -> list[Alike]:
+        if stop == N:
+            raise InvalidPayload("$", "no")
+        return [Alike(LIKE, ["{}"] * (stop - start))]
 
-    specs = Specs(4, making())
-    with pytest.raises(InvalidPayload):
-        list(specs)
-    with pytest.raises(ValueError, match="refused"):
-        list(specs)
+    specs = Specs(N, making)
+    assert len(next(specs.parts())) == 1
+    for _ in range(2):
+        with pytest.raises(InvalidPayload):
+            list(specs)
+
+
+async def test_all_stand_in_their_order_behind_what_was_there_and_before_what_comes(
+    store: Store, app: wherry.App, connect: Connect
+) -> None:
+    ids: list[int] = []
+    for _ in range(2):
+        ids.append((await app.aenqueue("t")).id)
+        ids += [answer.id for answer in await store(plain())]
+    ids += [answer.id for answer in await store(plain()[:3])]
+
+    rows = connect().execute("select id, position from wherry.live order by position").fetchall()
+    assert [id_ for id_, _ in rows] == ids
+    assert len({position for _, position in rows}) == len(ids)
+
+
+def test_ids_that_do_not_follow_one_another_name_their_tasks_all_the_same(
+    app: wherry.App, connect: Connect
+) -> None:
+    drawn = app.carry(DrawTaskIds(N + 1))
+    # Somebody else has one in the middle; the last part is in another order.
+    ids = (*drawn[:300], *drawn[301:1050], *drawn[:1049:-1])
+
+    answers = app.carry(EnqueueInParts(numbered(), ids, token=1))
+
+    assert [answer.id for answer in answers] == list(ids)
+    there = stored(connect)
+    assert [there[id_] for id_ in ids] == list(range(N))
+
+
+async def test_tasks_of_several_kinds_are_stored_as_what_they_are(
+    store: Store, connect: Connect
+) -> None:
+    kinds: list[Call] = [{"type": "a"}, {"type": "b"}, {"type": "b", "priority": 1}]
+    # Those of the first part are mixed, those of the others are not.
+    calls = [{**kinds[n % 3 if n < 250 else n // 250 % 3], "payload": {"n": n}} for n in range(N)]
+
+    # Less than a silence of the server has to last before the call is sent again.
+    async with asyncio.timeout(ANSWER_SECONDS / 3):
+        answers = await store(calls)
+
+    rows = connect().execute("select id, type, priority, payload from wherry.tasks").fetchall()
+    there = {id_: row for id_, *row in rows}
+    assert [there[answer.id] for answer in answers] == [
+        [call["type"], call.get("priority", 0), call["payload"]] for call in calls
+    ]

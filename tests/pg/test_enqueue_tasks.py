@@ -10,8 +10,10 @@ import pytest
 
 from tests.pg.doors import DOORS, Door, library, plain_sql
 from tests.pg.support import Session, spec
+from wherry.commands.parts import EnqueueInParts
 from wherry.commands.tasks import DrawTaskIds, EnqueueTasks
 from wherry.domain.retry import FullJitter
+from wherry.domain.specs import Alike, Specs
 from wherry.domain.state import State
 from wherry.domain.task import Enqueued
 from wherry.testing import Clock
@@ -215,7 +217,7 @@ def test_many_without_keys_keep_their_order_and_what_is_said_of_each(
     assert [task.queue for task in tasks] == ["default"] * 5 + ["q2"]
 
 
-def test_every_option_is_stored_the_same_alone_among_many_and_beside_a_key(
+def test_every_option_is_stored_the_same_alone_among_many_in_parts_and_beside_a_key(
     session: Session, clock: Clock
 ) -> None:
     told = spec(
@@ -236,17 +238,21 @@ def test_every_option_is_stored_the_same_alone_among_many_and_beside_a_key(
         session.enqueue_many(one)
         session.enqueue_many(one, one)
         session.enqueue_many(one, spec(key="k", delay=1))
+        alike = Alike(one._replace(payload=""), [one.payload] * 2)
+        ids = tuple(session.call(DrawTaskIds(2)))
+        session.call(EnqueueInParts(Specs(2, lambda *_, alike=alike: [alike]), ids, token=0))
 
     rows = [row for row in session.dump("live")["live"] if row["key"] is None]
-    assert len(rows) == 8
-    for same in (rows[:4], rows[4:]):
+    rows.sort(key=lambda row: row["id"])
+    assert len(rows) == 12
+    for same in (rows[:6], rows[6:]):
         assert len({str({**row, **dict.fromkeys(OWN)}) for row in same}) == 1
-    for row in rows[:4]:
+    for row in rows[:6]:
         waits = [datetime.fromisoformat(row[n]) for n in ("created_at", "run_after", "discard_at")]
         assert waits[1] - waits[0] == timedelta(minutes=1)
         assert waits[2] - waits[0] == timedelta(days=2)
     assert rows[0]["tags"] == ["x", 'a "b", {c}', "back\\slash", "NULL"]
-    assert {datetime.fromisoformat(row["run_after"]) for row in rows[4:]} == {timed.run_after}
+    assert {datetime.fromisoformat(row["run_after"]) for row in rows[6:]} == {timed.run_after}
 
 
 def test_none_at_all_are_no_trouble(session: Session) -> None:

@@ -16,7 +16,6 @@ from wherry.domain.failure import MESSAGE_LIMIT_BYTES, Failure, describe
 from wherry.domain.lease import Lease
 from wherry.domain.options import (
     Options,
-    SpecMaker,
     TaskSpec,
     check_flag,
     check_id,
@@ -28,7 +27,7 @@ from wherry.domain.options import (
 from wherry.domain.outcome import Failed, stored_policy
 from wherry.domain.retry import delay
 from wherry.domain.schedule import Schedule
-from wherry.domain.specs import Specs
+from wherry.domain.specs import Alike, Specs
 from wherry.domain.state import State
 from wherry.domain.task import Task
 from wherry.errors import (
@@ -93,39 +92,51 @@ def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> Specs:
     """
     # Theirs may take its time, which nobody's transaction should wait for.
     given = list(tasks)
-    return Specs(len(given), _made(registry, given))
-
-
-def _made(registry: Registry, tasks: list[Any]) -> Iterator[TaskSpec]:
     # Of tasks of which nothing is said but type and queue, by these.
-    plain: dict[tuple[str, str | None], SpecMaker] = {}
-    for index, task in enumerate(tasks):
-        if not isinstance(task, Mapping):
-            kind = builtins.type(task).__name__
-            raise InvalidTask(f"must be a dict with type and payload, not {kind}", index=index)
-        options: dict[str, Any] = dict(cast("Mapping[str, Any]", task))
-        for name in _OF_THE_CALL:
-            if name in options:
-                reason = "is one for the whole batch: give it to enqueue_many"
-                raise InvalidOption(name, options[name], reason, index=index)
-        type, payload = options.pop("type", None), options.pop("payload", {})
-        # By the exact types: True would be found under 1, too.
-        queue = options.get("queue")
-        is_plain = (
-            builtins.type(type) is str
-            and len(options) == ("queue" in options)
-            and (queue is None or builtins.type(queue) is str)
-        )
-        spec = plain.get((type, queue)) if is_plain else None
-        if spec is None:
-            base = _options(registry, type, options, index=index)
-            text = encode(payload, index=index)
-            spec = base.checked(type, index=index)
-            if is_plain:
-                plain[type, queue] = spec
-        else:
-            text = encode(payload, index=index)
-        yield spec(text)
+    plain: dict[tuple[str, str | None], TaskSpec] = {}
+
+    def making(start: int, stop: int) -> list[Alike]:
+        runs: list[Alike] = []
+        for index in range(start, stop):
+            like, payload = _asked(registry, given[index], plain, index=index)
+            if runs and (like is runs[-1].like or like == runs[-1].like):
+                runs[-1].payloads.append(payload)
+            else:
+                runs.append(Alike(like, [payload]))
+        return runs
+
+    return Specs(len(given), making)
+
+
+def _asked(
+    registry: Registry, task: Any, plain: dict[tuple[str, str | None], TaskSpec], *, index: int
+) -> tuple[TaskSpec, str]:
+    """Return a task of a batch without its payload, and its payload."""
+    if not isinstance(task, Mapping):
+        kind = builtins.type(task).__name__
+        raise InvalidTask(f"must be a dict with type and payload, not {kind}", index=index)
+    options: dict[str, Any] = dict(cast("Mapping[str, Any]", task))
+    for name in _OF_THE_CALL:
+        if name in options:
+            reason = "is one for the whole batch: give it to enqueue_many"
+            raise InvalidOption(name, options[name], reason, index=index)
+    type, payload = options.pop("type", None), options.pop("payload", {})
+    # By the exact types: True would be found under 1, too.
+    queue = options.get("queue")
+    is_plain = (
+        builtins.type(type) is str
+        and len(options) == ("queue" in options)
+        and (queue is None or builtins.type(queue) is str)
+    )
+    like = plain.get((type, queue)) if is_plain else None
+    if like is not None:
+        return like, encode(payload, index=index)
+    base = _options(registry, type, options, index=index)
+    text = encode(payload, index=index)
+    like = base.spec(type, "", index=index)
+    if is_plain:
+        plain[type, queue] = like
+    return like, text
 
 
 def _options(

@@ -12,6 +12,8 @@ from collections import deque
 
 _FEWEST = 8
 _MOST = 1000
+# Whose calls are larger draws for so many of them: each draw waits for the disk.
+_MOST_CALLS = 8
 
 
 class TaskIds:
@@ -43,7 +45,8 @@ class TaskIds:
     def draw_for(self, n: int) -> int:
         """Return how many ids to draw for a call of *n*: busy enqueuers draw larger blocks."""
         with self._lock:
-            block, self._block = self._block, min(self._block * 2, _MOST)
+            block = self._block
+            self._block = min(block * 2, max(_MOST, n * _MOST_CALLS))
             return n + block
 
     def add(self, drawn: list[int], *, n: int) -> tuple[int, ...]:

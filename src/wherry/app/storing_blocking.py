@@ -77,18 +77,16 @@ class Storing(Process):
 
         tx = self.ambient(tx)
         if tx is None and isinstance(specs, Specs) and len(specs) >= LEAST_TASKS:
-            answers = self._store_in_parts(specs, notify=notify)
-        else:
-            answers = self._store_whole(tuple(specs), tx=tx, notify=notify)
-        # Who is asked for a result is the App, which has both forms.
-        app = cast("ResultReader", self)
-        return [answer.told_by(app) for answer in answers]
+            return self._store_in_parts(specs, notify=notify)
+        return self._store_whole(tuple(specs), tx=tx, notify=notify)
 
     def _store_in_parts(self, specs: Specs, *, notify: bool) -> list[Enqueued]:
+        if self.through_server:
+            return self._store_whole(tuple(specs), tx=None, notify=notify)
+        reader = cast("ResultReader", self)
+
         def made(ids: tuple[int, ...] | None, token: int) -> Command[list[Enqueued]]:
-            if ids is None:
-                return EnqueueTasks(tuple(specs), token=token, notify=notify)
-            return EnqueueInParts(specs, ids, token, notify)
+            return EnqueueInParts(specs, ids or (), token, notify, reader)
 
         try:
             return self._carried(made, len(specs), tx=None, call="enqueue")
@@ -99,7 +97,10 @@ class Storing(Process):
         def made(ids: tuple[int, ...] | None, token: int) -> Command[list[Enqueued]]:
             return EnqueueTasks(specs, ids=ids, token=token, notify=notify)
 
-        return self._carried(made, len(specs), tx=tx, call="enqueue")
+        answers = self._carried(made, len(specs), tx=tx, call="enqueue")
+        # Who is asked for a result is the App, which has both forms.
+        reader = cast("ResultReader", self)
+        return [answer.told_by(reader) for answer in answers]
 
     def _carried(self, made: _Made[R], n: int, *, tx: Any, call: str) -> R:
         """Carry what stores *n* tasks."""

@@ -35,14 +35,13 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One SQL file for one set of parameters after the other, all of them text or nulls.
+    """Statements of text and nulls only, one after the other.
 
     Nobody reads what they return. They may be sent as they are made, before the answers to those
     before them have come: what one of them fails with comes when all have been sent.
     """
 
-    name: str
-    params: Iterable[Mapping[str, Any]]
+    statements: Iterable[Statement]
 
 
 Answer: TypeAlias = Generator[Statement | Series, Rows, R]

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from wherry.domain.options import TaskSpec
+from wherry.domain.specs import Alike
 
 # Payloads of more characters stand apart from their tasks, where settings.payloads_apart allows it.
 # PostgreSQL would put them out of line in any case, and copy them when the task ends.
@@ -35,7 +36,12 @@ class Look:
 
 def any_large(specs: Iterable[TaskSpec]) -> bool:
     """Whether any of these has a payload that is to stand apart."""
-    return max(map(len, map(_payload, specs)), default=0) > LARGE_PAYLOAD_CHARACTERS
+    return has_large(map(_payload, specs))
+
+
+def has_large(payloads: Iterable[str]) -> bool:
+    """Whether any of these payloads is to stand apart."""
+    return max(map(len, payloads), default=0) > LARGE_PAYLOAD_CHARACTERS
 
 
 def flag_text(flag: bool) -> str:
@@ -47,6 +53,24 @@ def one_params(
     spec: TaskSpec, id: int | None, *, token: int, notify: bool
 ) -> dict[str, str | None]:
     """All that enqueue_one.sql takes."""
+    params = _common_params(spec, id, token=token, notify=notify)
+    params["payload"] = spec.payload
+    return params
+
+
+def alike_params(
+    alike: Alike, ids: Sequence[int], *, token: int, notify: bool
+) -> dict[str, str | None]:
+    """All that enqueue_alike.sql takes; the ids follow one another."""
+    params = _common_params(alike.like, ids[0], token=token, notify=notify)
+    params["n"] = str(len(alike.payloads))
+    params["payloads"] = f"[{','.join(alike.payloads)}]"
+    return params
+
+
+def _common_params(
+    spec: TaskSpec, id: int | None, *, token: int, notify: bool
+) -> dict[str, str | None]:
     delay, run_after, retry = spec.delay_seconds, spec.run_after, spec.retry
     timeout, ttl, tags, headers = spec.timeout_seconds, spec.ttl_seconds, spec.tags, spec.headers
     return {
@@ -54,7 +78,6 @@ def one_params(
         "token": str(token),
         "queue": spec.queue,
         "type": spec.type,
-        "payload": spec.payload,
         "priority": str(spec.priority),
         "delay_seconds": None if delay is None else repr(delay),
         "run_after": None if run_after is None else run_after.isoformat(),

@@ -63,8 +63,10 @@ class DrawTaskIds(Command[list[int]]):
         return True
 
     def answer(self) -> Answer[list[int]]:
-        rows = yield Statement("tasks/draw_task_ids", {"n": self.n})
-        return [row[0] for row in rows]
+        params = {"n": str(self.n)}
+        [[text]] = yield Statement("tasks/draw_task_ids", params, only_text=True)
+        ids: list[int] = json.loads(text)
+        return ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,19 @@ def _looks_plain(value: Any, most_values: int) -> bool:
 
     Errs towards False. Ends after *most_values*: shared or circular parts may seem endless.
     """
+    if type(value) is dict:
+        # Nearly every payload is one of a few plain values, and needs no walk.
+        only: dict[Any, Any] = value
+        for key, item in only.items():
+            kind = type(item)
+            if kind not in _NEITHER_INTS_NOR_BOXES and not (
+                kind is int and -TOO_LARGE_INT < item < TOO_LARGE_INT
+            ):
+                break
+            if type(key) is not str:
+                return False
+        else:
+            return True
     level: list[Any] = [[value]]
     seen = 0
     for _ in range(MOST_LEVELS + 1):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack, cast
 
 from wherry.domain.options import EnqueueOptions, Options, SpecMaker, TaskSpec, check_flag
-from wherry.domain.specs import Specs
+from wherry.domain.specs import Alike, Specs
 from wherry.domain.task import Enqueued
 from wherry.errors import HandlerError
 from wherry.tasks.payload import encode
@@ -166,17 +166,21 @@ class TaskType(Generic[P, R]):
 
     def _specs(self, calls: Iterable[Mapping[str, Any]]) -> Specs:
         given = list(calls)
-        return Specs(len(given), self._made(given))
 
-    def _made(self, calls: list[Mapping[str, Any]]) -> Iterator[TaskSpec]:
-        for index, call in enumerate(calls):
-            payload = dict(call)
+        def making(start: int, stop: int) -> list[Alike]:
+            texts = [self._text(given[index], index) for index in range(start, stop)]
+            return [Alike(self._spec_maker(index=start)(""), texts)]
+
+        return Specs(len(given), making)
+
+    def _text(self, call: Mapping[str, Any], index: int) -> str:
+        payload = cast("dict[str, Any]", call) if type(call) is dict else dict(call)
+        if payload.keys() != self.signature[0]:
             try:
                 self.bind(payload)
             except HandlerError as error:
                 raise HandlerError(f"task {index} of the batch: {error}") from None
-            text = encode(payload, index=index)
-            yield self._spec_maker(index=index)(text)
+        return encode(payload, index=index)
 
     def _spec_maker(self, *, index: int | None) -> SpecMaker:
         """The options are those of the type, so they are checked once."""

@@ -45,8 +45,8 @@ def drive(
             if send is not None:
                 send(asked)
             else:
-                for params in asked.params:
-                    fetch(Statement(asked.name, params, only_text=True))
+                for statement in asked.statements:
+                    fetch(statement)
             asked = answer.send(())
     except StopIteration as done:
         value: R = done.value
@@ -74,8 +74,8 @@ async def adrive(
             if send is not None:
                 await send(asked)
             else:
-                for params in asked.params:
-                    await fetch(Statement(asked.name, params, only_text=True))
+                for statement in asked.statements:
+                    await fetch(statement)
             asked = answer.send(())
     except StopIteration as done:
         value: R = done.value
@@ -104,9 +104,10 @@ def run(connection: psycopg.Connection[Any], command: Command[R], *, schema: str
         return drive(command, fetch)
 
     def send(series: Series) -> None:
-        text, names = _rendered(series.name, schema)
         try:
-            for params in series.params:
+            for statement in series.statements:
+                text, names = _rendered(statement.name, schema)
+                params = statement.params
                 own.wait(own.prepared.ahead(text, [params[name] for name in names]))
         except BaseException:
             # What came of those before it matters no more.
@@ -136,9 +137,10 @@ async def arun(connection: psycopg.AsyncConnection[Any], command: Command[R], *,
         return await adrive(command, fetch)
 
     async def send(series: Series) -> None:
-        text, names = _rendered(series.name, schema)
         try:
-            for params in series.params:
+            for statement in series.statements:
+                text, names = _rendered(statement.name, schema)
+                params = statement.params
                 await own.wait(own.prepared.ahead(text, [params[name] for name in names]))
         except BaseException:
             with suppress(psycopg.Error):

@@ -74,6 +74,9 @@ class Prepared:
 
         Nothing else may be asked of the connection meanwhile.
         """
+        if text not in self._names:
+            # To be prepared it needs an answer, which nobody gives before the pipeline has ended.
+            yield from self.settled()
         name = yield from self._name(text)
         if self._pgconn.pipeline_status == PipelineStatus.OFF:
             self._pgconn.enter_pipeline_mode()

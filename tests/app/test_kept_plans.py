@@ -57,3 +57,19 @@ def test_a_plan_is_kept(session: SessionTransport, n: int, kind: str) -> None:
         .fetchall()
     )
     assert (custom, generic) == (COMPARED, CALLS - COMPARED)
+
+
+def test_a_parameter_is_read_by_its_type_and_not_cast_at_each_run(
+    session: SessionTransport,
+) -> None:
+    session.call(EnqueueTasks((Options().spec("t", "{}"),), (1,), token=1))
+
+    [[types]] = (
+        session.connection()
+        .execute(
+            "select array_agg(distinct t::text) from pg_prepared_statements p,"
+            " unnest(p.parameter_types) t where p.name like 'wherry_%'"
+        )
+        .fetchall()
+    )
+    assert {"bigint", "json", "text[]", "smallint", "boolean"} <= set(types)

@@ -13,7 +13,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from contextlib import nullcontext
 from datetime import timedelta
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
@@ -208,7 +207,9 @@ class Process:
         if tx is not None:
             return blocking_caller(tx, call=call).run(command, schema=self.schema)
         refuse_in_loop(call)
-        with nullcontext() if self.meters is None else timing(command, self.meters):
+        if self.meters is None:
+            return self._blocking_pool().call(command)
+        with timing(command, self.meters):
             return self._blocking_pool().call(command)
 
     async def acarry(self, command: Command[R], *, tx: Any = None, call: str = "call") -> R:

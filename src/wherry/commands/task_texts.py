@@ -39,6 +39,13 @@ def any_large(specs: Iterable[TaskSpec]) -> bool:
     return has_large(map(_payload, specs))
 
 
+def are_plain(specs: Sequence[TaskSpec]) -> bool:
+    """Whether none of these has a key or a large payload."""
+    if len(specs) == 1:
+        return specs[0].key is None and len(specs[0].payload) <= LARGE_PAYLOAD_CHARACTERS
+    return not any_large(specs) and all(spec.key is None for spec in specs)
+
+
 def has_large(payloads: Iterable[str]) -> bool:
     """Whether any of these payloads is to stand apart."""
     return max(map(len, payloads), default=0) > LARGE_PAYLOAD_CHARACTERS

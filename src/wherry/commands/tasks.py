@@ -18,6 +18,7 @@ from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.task_texts import (
     Look,
     any_large,
+    are_plain,
     flag_text,
     one_params,
     runs_params,
@@ -97,8 +98,7 @@ class EnqueueTasks(Command[list[Enqueued]]):
         return replace(self, resent=True)
 
     def answer(self) -> Answer[list[Enqueued]]:
-        with_keys = any(spec.key is not None for spec in self.specs)
-        if self.resent or with_keys or any_large(self.specs):
+        if self.resent or not are_plain(self.specs):
             answers = yield from self._with_keys()
         elif len(self.specs) == 1:
             answers = yield from self._one()

@@ -140,14 +140,13 @@ def _looks_plain(value: Any, most_values: int) -> bool:
     """
     if type(value) is dict:
         # Nearly every payload is one of a few plain values, and needs no walk.
-        only: dict[Any, Any] = value
-        for key, item in only.items():
-            kind = type(item)
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            kind = type(item)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
             if kind not in _NEITHER_INTS_NOR_BOXES and not (
                 kind is int and -TOO_LARGE_INT < item < TOO_LARGE_INT
             ):
                 break
-            if type(key) is not str:
+            if type(key) is not str:  # pyright: ignore[reportUnknownArgumentType]
                 return False
         else:
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import lru_cache
@@ -16,6 +17,8 @@ from wherry.transport.bounded import AsyncConnection, Connection
 from wherry.transport.render import render
 
 R = TypeVar("R")
+
+_CAST_TWICE = re.compile(rb"(\$\d+)::text::")
 
 
 class Transport(Protocol):
@@ -89,11 +92,13 @@ def run(connection: psycopg.Connection[Any], command: Command[R], *, schema: str
     own = connection if isinstance(connection, Connection) else None
 
     def fetch(statement: Statement) -> Rows:
-        text, names = _rendered(statement.name, schema)
         params = statement.params
-        values = [params[name] for name in names]
         if own is not None and (statement.only_text or statement.takes_text):
+            text, names = _typed(statement.name, schema)
+            values = [params[name] for name in names]
             return own.wait(own.prepared.rows(text, values, as_text=statement.only_text))
+        text, names = _rendered(statement.name, schema)
+        values = [params[name] for name in names]
         # Not connection.cursor(): the caller may have set another kind of cursor or row there. A
         # raw one, since the others look for parameters in a long statement at every call.
         with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
@@ -106,7 +111,7 @@ def run(connection: psycopg.Connection[Any], command: Command[R], *, schema: str
     def send(series: Series) -> None:
         try:
             for statement in series.statements:
-                text, names = _rendered(statement.name, schema)
+                text, names = _typed(statement.name, schema)
                 params = statement.params
                 own.wait(own.prepared.ahead(text, [params[name] for name in names]))
         except BaseException:
@@ -124,11 +129,13 @@ async def arun(connection: psycopg.AsyncConnection[Any], command: Command[R], *,
     own = connection if isinstance(connection, AsyncConnection) else None
 
     async def fetch(statement: Statement) -> Rows:
-        text, names = _rendered(statement.name, schema)
         params = statement.params
-        values = [params[name] for name in names]
         if own is not None and (statement.only_text or statement.takes_text):
+            text, names = _typed(statement.name, schema)
+            values = [params[name] for name in names]
             return await own.wait(own.prepared.rows(text, values, as_text=statement.only_text))
+        text, names = _rendered(statement.name, schema)
+        values = [params[name] for name in names]
         async with psycopg.AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
             await cursor.execute(text, values)
             return await cursor.fetchall() if _has_rows(cursor) else ()
@@ -139,7 +146,7 @@ async def arun(connection: psycopg.AsyncConnection[Any], command: Command[R], *,
     async def send(series: Series) -> None:
         try:
             for statement in series.statements:
-                text, names = _rendered(statement.name, schema)
+                text, names = _typed(statement.name, schema)
                 params = statement.params
                 await own.wait(own.prepared.ahead(text, [params[name] for name in names]))
         except BaseException:
@@ -164,3 +171,11 @@ def _rendered(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
     # every call, since it looks for prepared statements by their hash.
     rendered = render(name, schema, "dollar")
     return rendered.text.encode(), rendered.names
+
+
+@lru_cache(maxsize=256)
+def _typed(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
+    # To other drivers a parameter is text, which a statement then casts: each of those casts is
+    # set up at each run. On our own connections PostgreSQL reads a parameter by its type at once.
+    text, names = _rendered(name, schema)
+    return _CAST_TWICE.sub(rb"\1::", text), names

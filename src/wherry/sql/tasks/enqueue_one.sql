@@ -13,7 +13,8 @@ with counted as (
     values (
            wherry.now(), 1,
            -- Hardly any has either of them, and what is not looked at costs nothing.
-           case when coalesce(:run_after::text, :delay_seconds::text) is null then 'enqueued'
+           case when :run_after::text::timestamptz is null
+                     and :delay_seconds::text::double precision is null then 'enqueued'
                 when coalesce(
                          :run_after::text::timestamptz,
                          wherry.now() + :delay_seconds::text::double precision * interval '1 second'

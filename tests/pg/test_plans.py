@@ -250,7 +250,7 @@ CASES = [
     Case("forget what was sent again",
          lambda: Statement("tasks/settle_resent",
                            {"ids": list(range(800_101, 800_111)), "token": 0}),
-         450, pages_before_17=2600, is_function=True, by_callers=True),
+         460, pages_before_17=2600, is_function=True, by_callers=True),
     Case("name the ready queues", lambda: ListReadyQueues(), 120),
     Case("which of these are ready", lambda: ListReadyOf(tuple(f"q{n}" for n in range(50))),
          320),

@@ -19,9 +19,15 @@ with due as materialized (
 ),
 fit as materialized (
     select due.id
-      from (select id, is_last, count(*) filter (where is_last) over (rows unbounded preceding) as lasts from due) as due
+      from due
      where not due.is_last
-        or due.lasts <= :limit_last::integer
+     union all
+    (
+    select due.id
+      from due
+     where due.is_last
+     limit :limit_last::integer
+    )
 ),
 held as materialized (
     select gen_random_uuid() as lease_id,

@@ -11,11 +11,14 @@ closed as (
        -- Never trust the holder's count: a task whose lease row is gone would be nobody's.
        and not exists (
            select from wherry.live
-            where live.id = any (lease.task_ids)
+            where live.id = any (array(
+                      select named.id
+                        from unnest(lease.task_ids) as named (id)
+                       where named.id not in (select mine.id from mine)
+                  ))
               and live.queue = lease.queue
               and live.lease_id = held.lease_id
               and live.state = 'leased'
-              and live.id not in (select mine.id from mine)
            offset 0
        )
 )

@@ -10,10 +10,10 @@ kept as (
     select gone.id, gone.token, gone.created_at, gone.run_after, gone.leased_at, wherry.now(),
            greatest(
                -- Of no row of gone, so each is read once.
-               wherry.now() + case when gone.next_state in ('failed', 'dead')
-                                   then (select settings.keep_failed from wherry.settings)
-                                   else (select settings.keep_succeeded from wherry.settings)
-                                    end,
+               case when gone.next_state in ('failed', 'dead')
+                    then (select wherry.now() + settings.keep_failed from wherry.settings)
+                    else (select wherry.now() + settings.keep_succeeded from wherry.settings)
+                     end,
                wherry.now() + gone.key_ttl_seconds * interval '1 second'
            ),
            wherry.now() + gone.key_ttl_seconds * interval '1 second',

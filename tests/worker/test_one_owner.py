@@ -69,9 +69,9 @@ async def test_a_pause_between_lease_and_start_is_seen_by_no_reaper(
     starts: Counter[int] = Counter()
     run_one = Runner.run
 
-    async def late(runner: Runner, lease: Any) -> Outcome | None:
+    async def late(runner: Runner, lease: Any, slot: Any) -> Outcome | None:
         await asyncio.sleep(0.05)
-        return await run_one(runner, lease)
+        return await run_one(runner, lease, slot)
 
     monkeypatch.setattr(Runner, "run", late)
 

@@ -23,7 +23,7 @@ from wherry.domain.task import Enqueued
 from wherry.telemetry.incoming import TRACEPARENT, told
 from wherry.telemetry.loggers import logger
 from wherry.transport.patience import Patience
-from wherry.worker.attempt import Run
+from wherry.worker.attempt import Run, Slot
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
@@ -133,7 +133,7 @@ class Tracing:
         """Return *run* with a span around it, which is the handler's current one."""
         from opentelemetry import context, trace
 
-        async def traced(lease: Lease) -> Outcome | None:
+        async def traced(lease: Lease, slot: Slot) -> Outcome | None:
             sender = self._sender_of(lease)
             with self._span(
                 f"run {lease.queue}",
@@ -153,7 +153,7 @@ class Tracing:
                     "wherry.task.max_attempts": lease.max_attempts,
                 },
             ) as span:
-                outcome = await run(lease)
+                outcome = await run(lease, slot)
                 with _quietly():
                     _tell(span, outcome)
                 return outcome

@@ -173,20 +173,19 @@ class CompleteTasks(Command[list[Reported]]):
     closed: tuple[str, ...] = ()
 
     def answer(self) -> Answer[list[Reported]]:
-        firsts = _firsts(self.outcomes)
         batches: dict[tuple[str, str], list[Completed]] = defaultdict(list)
-        for outcome in firsts.values():
-            batches[outcome.lease.lease_id, outcome.lease.queue].append(outcome)
+        for outcome in _once_each(self.outcomes):
+            lease = outcome.lease
+            batches[lease.lease_id, lease.queue].append(outcome)
         told: list[dict[str, Any]] = []
-        in_order: dict[Fence, Completed] = {}
         for batch in batches.values():
-            told.append(_batch(batch, before=len(in_order)))
-            in_order.update([(outcome.lease.fence, outcome) for outcome in batch])
+            told.append(_batch(batch, before=sum(len(one["task_ids"]) for one in told)))
         params = {"outcomes": json.dumps(told), "closed": array_text(self.closed)}
         rows = yield Statement("leases/complete_tasks", params, takes_text=True)
         if len(rows) == len(self.outcomes):
             # Nearly always.
             return [Reported.DONE] * len(rows)
+        in_order = {o.lease.fence: o for batch in batches.values() for o in batch}
         done = [(ord_, Reported.DONE) for (ord_,) in rows]
         known = yield from _settled(tuple(in_order.values()), in_order, done, verb="complete")
         return list(_in_turn(self.outcomes, dict(zip(in_order, known, strict=True))))
@@ -344,6 +343,13 @@ def _fence(lease: LeaseRef) -> dict[str, Any]:
 
 def _of_state(state: str) -> Reported:
     return Reported.REQUEUED if state == "queued" else Reported(state)
+
+
+def _once_each(outcomes: Sequence[_O]) -> Iterable[_O]:
+    """Return the outcomes as `_firsts` does, which need not be asked where no task comes twice."""
+    if len({outcome.lease.id for outcome in outcomes}) == len(outcomes):
+        return outcomes
+    return _firsts(outcomes).values()
 
 
 def _firsts(outcomes: Sequence[_O]) -> dict[Fence, _O]:

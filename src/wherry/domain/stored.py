@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NoReturn, cast
 
@@ -53,8 +54,8 @@ def decode(text: str, *, what: str = "payload") -> dict[str, Any]:
     if len(text) < _SURELY_FLAT:
         # Nearly every payload. Anything unusual about it is found again, and named, below.
         try:
-            plain, end = _scan(text)
-        except (ValueError, _Refused, RecursionError):
+            plain, end = _scan(text, 0)
+        except (ValueError, StopIteration, _Refused, RecursionError):
             plain, end = None, -1
         if end == len(text) and type(plain) is dict:
             return cast("dict[str, Any]", plain)
@@ -176,7 +177,7 @@ _read_strictly = json.JSONDecoder(
 _reader = json.JSONDecoder(parse_float=_finite, parse_constant=_no_json)
 _read = _reader.decode
 # The same without looking for blanks around the value; returns it and where it ends.
-_scan = _reader.raw_decode
+_scan = cast("Callable[[str, int], tuple[Any, int]]", _reader.scan_once)  # type: ignore[attr-defined]
 _read_long = json.JSONDecoder(
     parse_float=_finite, parse_int=_long_integer, parse_constant=_no_json
 ).decode

@@ -8,6 +8,7 @@ with it, as if it had been lost.
 from __future__ import annotations
 
 import asyncio
+import select
 from collections.abc import Generator
 from functools import cached_property
 from time import monotonic
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import waiting
+from psycopg.waiting import Ready, Wait
 
 from wherry.transport.prepared import Prepared
 
@@ -113,12 +115,25 @@ def _bounded(
     ends_at = monotonic() + seconds
     try:
         wanted = next(gen)
+        goes_on = False
         while True:
-            ready = yield wanted
+            ready = Ready.R if goes_on else (yield wanted)
             if monotonic() >= ends_at:
                 connection.pgconn.finish()
                 raise NoAnswer(f"no answer from the server in {seconds:g} s")
             wanted = gen.send(ready)
+            # An answer of a thousand rows is read in fifteen pieces. To have an event loop wait for
+            # each takes longer than to read it, and other tasks have their turns in between.
+            goes_on = wanted == Wait.R and bool(ready) and _has_come(connection.pgconn.socket)
     except StopIteration as done:
         value: R = done.value
         return value
+
+
+def _has_come(socket: int) -> bool:
+    """Say whether there is something to be read; False where nobody can be asked (Windows)."""
+    if not hasattr(select, "poll"):
+        return False
+    asked = select.poll()
+    asked.register(socket, select.POLLIN)
+    return bool(asked.poll(0))

@@ -17,11 +17,12 @@ from contextlib import suppress
 from enum import Enum
 from time import monotonic
 from types import CoroutineType
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from wherry.domain.failure import describe, type_name
 from wherry.domain.lease import Fence, Lease
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome, judge, retry
+from wherry.domain.stored import decode
 from wherry.errors import DecodeError, HandlerError, InvalidTask
 from wherry.signals import Cancel
 from wherry.tasks.payload import encode_result
@@ -34,8 +35,10 @@ from wherry.worker.threads import Threads
 
 log = logger("wherry.worker")
 
+# The task in which handlers run.
+Slot: TypeAlias = asyncio.Task[Any] | None
 # Runs the attempt of a lease.
-Run: TypeAlias = Callable[[Lease], Awaitable[Outcome | None]]
+Run: TypeAlias = Callable[[Lease, Slot], Awaitable[Outcome | None]]
 
 
 class Reason(Enum):
@@ -64,7 +67,7 @@ class Attempt:
         context: Context,
         lease: Lease,
         began_at: float,
-        slot: asyncio.Task[Any] | None,
+        slot: Slot,
     ) -> None:
         self.context = context
         self.lease = lease
@@ -129,11 +132,13 @@ class Runner:
         # What is running now and has had to be waited for: of the rest nobody could ask meanwhile.
         self.running: dict[Fence, Attempt] = {}
 
-    async def run(self, lease: Lease) -> Outcome | None:
+    async def run(self, lease: Lease, slot: Slot = None) -> Outcome | None:
         """Run the handler of a leased task; None means that nothing is to be reported.
 
-        Never raises for anything a handler does, is, or raises.
+        *slot* is the task that awaits this, which need not be looked up where it is known. Never
+        raises for anything a handler does, is, or raises.
         """
+        slot = slot or asyncio.current_task()
         task_type = self._registry.find(lease.type)
         if task_type is None:
             # Only a type that was taken off the registry while it was being leased.
@@ -143,7 +148,7 @@ class Runner:
             # No effect may start after the end of its lease.
             return None
         try:
-            arguments = task_type.bind(lease.payload)
+            arguments = task_type.bind(decode(lease.payload_text))
         except DecodeError as bad:
             # It will not become readable by itself; the stored text is kept.
             return Failed(lease, "fail", describe(bad), reason="its payload cannot be read")
@@ -152,7 +157,6 @@ class Runner:
             return _judged(bad, lease, task_type)
         context = Context(self._app, lease)
         own = contextvars.copy_context()
-        slot = asyncio.current_task()
         coroutine: Coroutine[Any, Any, Any] | None = None
         error: BaseException | None = None
         value: Any = None
@@ -309,7 +313,7 @@ def _begin(
     enter(context)
     made: Any = function(**arguments)
     # Typed by hand: isinstance tells nothing of what it yields.
-    coroutine = cast("Coroutine[Any, Any, Any]", made)
+    coroutine: Coroutine[Any, Any, Any] = made
     if type(made) is not CoroutineType and not isinstance(made, Coroutine):
         coroutine = _finish(made)
     try:

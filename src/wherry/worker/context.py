@@ -25,6 +25,8 @@ from wherry.telemetry.loggers import logger
 log = logger("wherry.worker")
 
 _current: ContextVar[Context] = ContextVar("wherry_current")
+# Makes a context the current one, in the calling contextvars context.
+enter = _current.set
 # Two threads of one handler must not wait for an event each.
 _making_event = threading.Lock()
 
@@ -189,11 +191,6 @@ def tell_to_stop(context: Context) -> None:
     event = context._event  # pyright: ignore[reportPrivateUsage]
     if event is not None:
         event.set()
-
-
-def enter(context: Context) -> None:
-    """Make *context* the current one, in the calling contextvars context."""
-    _current.set(context)
 
 
 @contextmanager

@@ -9,15 +9,17 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from wherry.domain.lease import Fence, Lease, LeaseRef
+from wherry.domain.lease import Lease, LeaseRef
 
 
 class Held:
-    """Leases by fence, and how many of each batch are outstanding."""
+    """Leases, and how many of each batch are outstanding."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._leases: dict[Fence, Lease] = {}
+        # Each lease is one object for as long as it is held: to look for that is quicker than to
+        # compare fences. In the order in which they came.
+        self._leases: dict[LeaseRef, Lease] = {}
         self._batches: Counter[str] = Counter()
         # How many were lost while they were held.
         self.lost = 0
@@ -26,7 +28,7 @@ class Held:
         """Hold leases that have just arrived."""
         batches = Counter([lease.lease_id for lease in leases])
         with self._lock:
-            self._leases.update([(lease.fence, lease) for lease in leases])
+            self._leases.update(zip(leases, leases, strict=True))
             self._batches.update(batches)
 
     def drop(self, leases: Iterable[LeaseRef]) -> None:
@@ -34,7 +36,7 @@ class Held:
         with self._lock:
             # Taken off first, counted then: what comes in a batch was mostly leased in one.
             let_go = self._leases.pop
-            gone = [lease.lease_id for lease in leases if let_go(lease.fence, None) is not None]
+            gone = [lease.lease_id for lease in leases if let_go(lease, None) is not None]
             for lease_id, n in Counter(gone).items():
                 self._batches[lease_id] -= n
                 if not self._batches[lease_id]:
@@ -43,7 +45,7 @@ class Held:
     def lose(self, lease: LeaseRef) -> None:
         """Let go of a lease that was lost, and count it, once."""
         with self._lock:
-            self.lost += lease.fence in self._leases
+            self.lost += lease in self._leases
         self.drop([lease])
 
     def all(self) -> list[Lease]:

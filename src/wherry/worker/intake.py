@@ -39,7 +39,7 @@ class Pace:
     def add(self, seconds: float) -> None:
         """Count one handler's time."""
         self._seen += 1
-        weight = max(0.1, 1 / self._seen)
+        weight = 0.1 if self._seen > 10 else 1 / self._seen
         if seconds > self._average * 10:
             # A long one counts at once: what was fast a moment ago is not prefetched any more.
             weight = 1.0

@@ -20,7 +20,7 @@ from typing import Any
 from wherry.commands.base import Command
 from wherry.commands.leases import CompleteTasks, FailTasks, GiveBackTasks
 from wherry.domain.failure import Failure, type_name
-from wherry.domain.lease import Fence, Reported
+from wherry.domain.lease import LeaseRef, Reported
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
@@ -34,7 +34,7 @@ BATCH = 1000
 # A thousand results of a megabyte each would be more than one statement can carry.
 BATCH_CHARACTERS = 8 * 1024 * 1024
 # Slots wait while this many outcomes are unsent: a worker must not outrun its database for long.
-_MOST_WAITING = 20_000
+_MOST_WAITING = 5_000
 # From so many on, two reports are under way.
 _PILED_UP = 2 * BATCH
 # Where so many end while a report is under way, the next one waits until it is full, or for so
@@ -61,8 +61,8 @@ class Reporter:
         self._told = told
         self._waiting: deque[Outcome] = deque()
         # All that are not known to be stored, whether they wait, are under way, or are held up.
-        self._unsettled: dict[Fence, Outcome] = {}
-        self._held_up: set[Fence] = set()
+        self._unsettled: dict[LeaseRef, Outcome] = {}
+        self._held_up: set[LeaseRef] = set()
         self._busy_pause = _BUSY_PAUSE
         # The leases that a report under way tells of.
         self._under_way: set[str] = set()
@@ -77,7 +77,7 @@ class Reporter:
 
     def unsent(self) -> list[int]:
         """Return the ids of the tasks whose outcomes are not known to be stored."""
-        return sorted(id_ for id_, *_ in self._unsettled)
+        return sorted(lease.id for lease in self._unsettled)
 
     def oldest(self) -> Outcome | None:
         """Return what has waited longest to be stored."""
@@ -85,7 +85,7 @@ class Reporter:
 
     def put(self, outcome: Outcome) -> None:
         """Have an outcome reported."""
-        self._unsettled[outcome.lease.fence] = outcome
+        self._unsettled[outcome.lease] = outcome
         self._waiting.append(outcome)
         self._some.set()
         waiting = len(self._waiting)
@@ -155,8 +155,8 @@ class Reporter:
                     await self._send(transport, alike)
         except BaseException:
             # What is left of it goes first next time, but for what was busy and waits by itself.
-            left = self._unsettled.keys() - self._held_up - {o.lease.fence for o in self._waiting}
-            self._waiting.extendleft(o for o in reversed(batch) if o.lease.fence in left)
+            left = self._unsettled.keys() - self._held_up - {o.lease for o in self._waiting}
+            self._waiting.extendleft(o for o in reversed(batch) if o.lease in left)
             raise
         finally:
             self._under_way -= leases
@@ -200,7 +200,7 @@ class Reporter:
         if outcomes:
             leases = [outcome.lease for outcome in outcomes]
             for lease in leases:
-                del self._unsettled[lease.fence]
+                del self._unsettled[lease]
             self._told(outcomes, answers)
             self._held.drop(leases)
         self._wait_for_locks(busy)
@@ -217,7 +217,7 @@ class Reporter:
         plain = _plainer(outcome, error)
         if plain is None:
             log.error("the outcome of task %s cannot be stored: %s", outcome.lease.id, error)
-            del self._unsettled[outcome.lease.fence]
+            del self._unsettled[outcome.lease]
             self._held.drop([outcome.lease])
             return
         await self._send(transport, [plain])
@@ -227,12 +227,12 @@ class Reporter:
         if not busy:
             self._busy_pause = _BUSY_PAUSE
             return
-        self._held_up.update(o.lease.fence for o in busy)
+        self._held_up.update(o.lease for o in busy)
         asyncio.get_running_loop().call_later(self._busy_pause, self._again, busy)
         self._busy_pause = min(self._busy_pause * 2, 1.0)
 
     def _again(self, outcomes: list[Outcome]) -> None:
-        self._held_up.difference_update(o.lease.fence for o in outcomes)
+        self._held_up.difference_update(o.lease for o in outcomes)
         self._waiting.extend(outcomes)
         self._some.set()
 

@@ -261,6 +261,7 @@ class Worker:
     # ── slots ──
 
     async def _slot(self) -> None:
+        me = asyncio.current_task()
         while not self._ended:
             lease = self.buffer.take() or await self.buffer.get()
             self._took_at = ended_at = began_at = lease.began_at = monotonic()
@@ -268,7 +269,7 @@ class Worker:
                 outcome: Outcome | None = GivenBack(lease, "release")
             else:
                 waited = self._waited
-                outcome = await self._run(lease)
+                outcome = await self._run(lease, me)
                 ended_at = monotonic()
                 # A handler that never waited has kept all the other slots from running.
                 alone = 1 if waited != self._waited else self.settings.concurrency
@@ -279,9 +280,9 @@ class Worker:
             else:
                 self.reporter.put(outcome)
             self._moved.set()
-            if self.reporter.is_full:
-                await self.reporter.room()
-            elif ended_at > self._turn_ends_at:
+            if ended_at > self._turn_ends_at:
+                if self.reporter.is_full:
+                    await self.reporter.room()
                 await asyncio.sleep(0)
                 self._turn_ends_at = monotonic() + _TURN_SECONDS
 

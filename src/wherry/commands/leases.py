@@ -182,11 +182,12 @@ class CompleteTasks(Command[list[Reported]]):
             told.append(_batch(batch, before=sum(len(one["task_ids"]) for one in told)))
         params = {"outcomes": json.dumps(told), "closed": array_text(self.closed)}
         rows = yield Statement("leases/complete_tasks", params, takes_text=True)
-        if len(rows) == len(self.outcomes):
+        ords = rows[0][0] or ()
+        if len(ords) == len(self.outcomes):
             # Nearly always.
-            return [Reported.DONE] * len(rows)
+            return [Reported.DONE] * len(ords)
         in_order = {o.lease.fence: o for batch in batches.values() for o in batch}
-        done = [(ord_, Reported.DONE) for (ord_,) in rows]
+        done = [(ord_, Reported.DONE) for ord_ in ords]
         known = yield from _settled(tuple(in_order.values()), in_order, done, verb="complete")
         return list(_in_turn(self.outcomes, dict(zip(in_order, known, strict=True))))
 

@@ -2,7 +2,8 @@
 -- takes:   outcomes json array, one element a lease, of (lease_id, queue, before: how many tasks the elements before it
 --          have, and of each task task_ids, tokens, results: null or json as text; null if none has any),
 --          closed uuid[] (leases whose holder has nothing left to report)
--- returns: ord (of those now succeeded, from 1; settled_tasks.sql tells of the others)
+-- returns: ords bigint[] (of those now succeeded, from 1, in one row: a row for each would cost its reader more than
+--          the number; null if there are none; settled_tasks.sql tells of the others)
 -- locks:   the tasks, skip locked: one that an open transaction is completing is settled next time
 -- index:   live_pkey, lease_pkey, limited_pkey
 with asked as materialized (
@@ -39,6 +40,6 @@ arrived as (
     select freed.queue from freed
 ),
 -- part: woken
-select gone.ord
+select array_agg(gone.ord) as ords
   from gone
  where (select count(*) from woken) is not null

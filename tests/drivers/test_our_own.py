@@ -12,12 +12,13 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import wherry
-from tests.facts import await_for
+from tests.facts import await_for, wait_for, wait_until_blocked
 from wherry.commands.leases import LeaseTasks
 from wherry.commands.tasks import EnqueueTasks
 from wherry.config import PoolSettings
 from wherry.domain.options import Options
 from wherry.transport import pool, pool_blocking
+from wherry.transport.bounded import AsyncReserved
 from wherry.transport.patience import Patience
 from wherry.transport.session import SessionTransport
 
@@ -233,3 +234,43 @@ async def test_a_key_names_no_task_of_others_whose_id_was_drawn_twice(
         (ours.id, "k"),
     ]
     assert (await app.aenqueue("t", key="k")).id == ours.id
+
+
+async def test_an_answer_that_has_come_is_read_without_the_loop(
+    dsn: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, waits, other, observer = asyncio.get_running_loop(), [0], connect(), connect()
+    add_reader = loop.add_reader
+
+    def counted(*args: Any) -> None:
+        waits.append(waits.pop() + 1)
+        add_reader(*args)
+
+    other.execute("select pg_advisory_lock(1)")
+    async with await AsyncReserved.connect(dsn, autocommit=True) as ours:
+        monkeypatch.setattr(loop, "add_reader", counted)
+        reading = asyncio.create_task(
+            ours.execute(
+                "with held as materialized (select pg_advisory_lock(1))"
+                " select repeat('x', 1000) from held, generate_series(1, 100)"
+            )
+        )
+        await to_thread(wait_until_blocked, observer, ours, by=other)
+        before = waits[0]
+
+        # From here on the loop stands still until the server has sent all.
+        other.execute("select pg_advisory_unlock(1)")
+        wait_for(
+            lambda: (
+                observer.execute(
+                    "select from pg_stat_activity where pid = %s and state = 'idle'",
+                    [ours.info.backend_pid],
+                ).fetchone()
+                is not None
+            )
+        )
+        cursor = await reading
+
+        assert len(await cursor.fetchall()) == 100
+        # In pieces of 16 kB it would be six; the last bytes may come after the state.
+        assert waits[0] - before <= 2

@@ -175,8 +175,7 @@ class CompleteTasks(Command[list[Reported]]):
     def answer(self) -> Answer[list[Reported]]:
         batches: dict[tuple[str, str], list[Completed]] = defaultdict(list)
         for outcome in _once_each(self.outcomes):
-            lease = outcome.lease
-            batches[lease.lease_id, lease.queue].append(outcome)
+            batches[outcome.lease.lease_id, outcome.lease.queue].append(outcome)
         told: list[dict[str, Any]] = []
         for batch in batches.values():
             told.append(_batch(batch, before=sum(len(one["task_ids"]) for one in told)))

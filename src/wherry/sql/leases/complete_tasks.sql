@@ -2,7 +2,7 @@
 -- takes:   outcomes json array, one element a lease, of (lease_id, queue, before: how many tasks the elements before it
 --          have, and of each task task_ids, tokens, results: null or json as text; null if none has any),
 --          closed uuid[] (leases whose holder has nothing left to report)
--- returns: ords bigint[] (of those now succeeded, from 1, in one row: a row for each would cost its reader more than
+-- returns: ords (of those now succeeded, from 1, in one row: a row for each would cost its reader more than
 --          the number; null if there are none; settled_tasks.sql tells of the others)
 -- locks:   the tasks, skip locked: one that an open transaction is completing is settled next time
 -- index:   live_pkey, lease_pkey, limited_pkey

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
 
 import pytest
 
@@ -28,12 +28,12 @@ class Sent:
     def noted(self, series: Series) -> Series:
         """Return the same series, each of whose statements is noted as it is made."""
 
-        def each() -> Iterator[Mapping[str, Any]]:
-            for params in series.params:
-                self.names.append(series.name)
-                yield params
+        def each() -> Iterator[Statement]:
+            for statement in series.statements:
+                self.names.append(statement.name)
+                yield statement
 
-        return Series(series.name, each())
+        return Series(each())
 
 
 def count_statements(monkeypatch: pytest.MonkeyPatch) -> Sent:

@@ -49,6 +49,7 @@ class Mutant:
 
 
 def _forget_rendered() -> None:
-    # Each keeps texts of its own, and the second is made of the first.
+    # Each keeps texts of its own, made of those of the one before.
     render.render.cache_clear()
     base._rendered.cache_clear()
+    base._typed.cache_clear()

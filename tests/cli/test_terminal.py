@@ -169,6 +169,7 @@ def test_stopped_in_the_middle_it_tells_what_was_done_and_goes_on_later(
     assert (first.returncode, stopped["complete"]) == (130, False)
     assert err.endswith("interrupted\n")
     requeued = len(app.list_tasks(state="queued").tasks)
-    assert requeued - 10 <= stopped["answers"]["queued"] <= requeued < 60
+    # Of what was under way the answer had perhaps not come, be it the first of all.
+    assert requeued - 10 <= stopped["answers"].get("queued", 0) <= requeued < 60
     second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(second.stdout)["answers"] == {"queued": 60 - requeued}

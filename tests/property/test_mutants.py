@@ -5,7 +5,7 @@ The suite tries those that are found within seconds; `--property-examples N` tri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import Phase, settings
@@ -14,7 +14,7 @@ from tests.mutants import Mutant
 from tests.property.mutants import FOUND
 from tests.property.play import Place
 from tests.property.test_calls import PLAIN, play
-from wherry.transport import render
+from wherry.transport import base, render
 
 # Found is enough: nobody reads a short example of a bug that was put in.
 QUICK = settings(PLAIN, max_examples=200, derandomize=True, phases=[Phase.generate])
@@ -68,6 +68,19 @@ def test_a_mutant_changes_its_statement(mutant: Mutant) -> None:
     text = render.source(mutant.statement)
 
     assert mutant.mutate(text) != text
+
+
+@pytest.mark.parametrize("texts", [base._rendered, base._typed], ids=["rendered", "typed"])
+def test_a_mutant_is_what_is_sent_and_is_gone_afterwards(
+    texts: Callable[[str, str], tuple[bytes, tuple[str, ...]]],
+) -> None:
+    mutant = FOUND[0]
+    before = texts(mutant.statement, "wherry")
+
+    with mutant.put_in():
+        assert texts(mutant.statement, "wherry") != before
+
+    assert texts(mutant.statement, "wherry") == before
 
 
 def test_those_that_are_found_soon_are_among_them() -> None:

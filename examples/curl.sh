@@ -54,3 +54,6 @@ echo "again:     $(echo "$again" | field answer)"
 # Read it, by its key.
 read=$(ask --get --data-urlencode 'queue=curl' --data-urlencode "key=$key" "$api/tasks:find")
 echo "read:      $(echo "$read" | field state), $(echo "$read" | field said)"
+
+# Say goodbye: a worker that only falls silent is missed.
+post /workers:leave '{"worker_id": "curl"}' >/dev/null

@@ -18,7 +18,7 @@ ROOT = venvs.ROOT
 HELP = """\
 usage: ./run VERB [ARGUMENTS]
 
-Every verb first makes what it needs, in .venv beside this script: about half a minute once,
+Every verb first makes what it needs, in .venv beside this script: a minute or so once,
 then a tenth of a second.
 
   setup          make .venv, and no more

@@ -43,10 +43,12 @@ async def run(port: int, **environment: str) -> tuple[int | None, str]:
     return process.returncode, printed.decode()
 
 
-async def test_a_task_lives_its_whole_life_by_curl(door: HttpDoor) -> None:
+async def test_a_task_lives_its_whole_life_by_curl(door: HttpDoor, app: wherry.App) -> None:
     code, printed = await run(door.port)
 
     assert (code, printed) == (0, PRINTED)
+    # Who only fell silent would be missed.
+    assert await app.alist_workers() == []
 
 
 async def test_with_a_token_it_does_where_one_is_needed(service: Service, app: wherry.App) -> None:

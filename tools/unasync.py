@@ -44,6 +44,7 @@ NAMES: dict[str, str] = {
     "aunder_way": "under_way",
     "aenqueue": "enqueue",
     "aenqueue_many": "enqueue_many",
+    "aasked_tasks": "asked_tasks",
     "aenqueue_specs": "enqueue_specs",
     "aget_task": "get_task",
     "alist_tasks": "list_tasks",

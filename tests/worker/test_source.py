@@ -9,6 +9,7 @@ import pytest
 from tests.worker.fake import FakeTransport, in_turn, make_lease
 from wherry.commands.fronts import ListFronts, MoveFront
 from wherry.commands.leases import LeaseTasks
+from wherry.domain.cursor import Cursor
 from wherry.domain.front import Front, Horizon, Stretch
 from wherry.domain.lease import Lease
 from wherry.errors import Unavailable
@@ -139,7 +140,9 @@ async def test_nor_for_long_where_a_pooler_hides_the_trouble(
     assert [command.front for command in transport.of(LeaseTasks)] == [FRONT, FRONT, None]
 
 
-async def test_what_came_begins_before_anything_else_is_done() -> None:
+async def test_what_came_begins_before_anything_else_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     transport = FakeTransport({LeaseTasks: in_turn(leases(11), [])})
     taking = source(transport)
     begun: list[Lease] = []
@@ -149,6 +152,9 @@ async def test_what_came_begins_before_anything_else_is_done() -> None:
         asyncio.get_running_loop().call_soon(begun.extend, more)
         return True
 
+    had_begun: list[bool] = []
+    monkeypatch.setattr(Cursor, "leased", lambda *_, **__: had_begun.append(bool(begun)))
+
     assert await taking.take(Wanted(9, 9), keep, may_wait=False) == 1
 
-    assert begun
+    assert had_begun == [True]

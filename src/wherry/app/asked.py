@@ -108,6 +108,11 @@ def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> Specs:
     return Specs(len(given), making)
 
 
+def aasked_tasks(registry: Registry, tasks: Iterable[Any]) -> Specs:
+    """Do so at once, for a call that is awaited: meanwhile others may change what was passed."""
+    return asked_tasks(registry, tasks).made()
+
+
 def _asked(
     registry: Registry, task: Any, plain: dict[tuple[str, str | None], TaskSpec], *, index: int
 ) -> tuple[TaskSpec, str]:

@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 from wherry.app.asked import (
     STEP,
+    aasked_tasks,
     asked_failure,
     asked_ids,
     asked_lease_seconds,
@@ -22,7 +23,6 @@ from wherry.app.asked import (
     asked_requeue,
     asked_task,
     asked_task_name,
-    asked_tasks,
     asked_types,
     requeue_parts,
     result_of,
@@ -101,7 +101,7 @@ class Calls(Operators):
         Answers in their order; *tx* and *notify* are of the whole call. Raises InvalidTask, naming
         the index of the one that was refused.
         """
-        specs = asked_tasks(self.registry, tasks)
+        specs = aasked_tasks(self.registry, tasks)
         check_flag(notify, option="notify")
         return await self.aenqueue_specs(specs, tx=tx, notify=notify)
 

@@ -12,8 +12,10 @@ from collections import deque
 
 _FEWEST = 8
 _MOST = 1000
-# Whose calls are larger draws for so many of them: each draw waits for the disk.
+# Whose calls are larger draws for so many of them, since each draw waits for the disk; but no more
+# than are drawn in some 20 ms.
 _MOST_CALLS = 8
+_MOST_AHEAD = 20_000
 
 
 class TaskIds:
@@ -45,8 +47,10 @@ class TaskIds:
     def draw_for(self, n: int) -> int:
         """Return how many ids to draw for a call of *n*: busy enqueuers draw larger blocks."""
         with self._lock:
-            block = self._block
-            self._block = min(block * 2, max(_MOST, n * _MOST_CALLS))
+            most = max(_MOST, min(n * _MOST_CALLS, _MOST_AHEAD))
+            # The block was perhaps made for larger calls than this one.
+            block = min(self._block, most)
+            self._block = min(block * 2, most)
             return n + block
 
     def add(self, drawn: list[int], *, n: int) -> tuple[int, ...]:

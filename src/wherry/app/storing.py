@@ -85,7 +85,9 @@ class Storing(Process):
         reader = cast("ResultReader", self)
 
         def made(ids: tuple[int, ...] | None, token: int) -> Command[list[Enqueued]]:
-            return EnqueueInParts(specs, ids or (), token, notify, reader)
+            # Without a server in between they are always drawn beforehand.
+            assert ids is not None
+            return EnqueueInParts(specs, ids, token, notify, reader)
 
         try:
             return await self._acarried(made, len(specs), tx=None, call="enqueue")

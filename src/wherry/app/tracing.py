@@ -9,6 +9,7 @@ an SDK nothing of OpenTelemetry is imported, and nothing is looked for more than
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Generator, Mapping, Sequence
@@ -23,7 +24,7 @@ from wherry.domain.task import Enqueued
 from wherry.telemetry.incoming import TRACEPARENT, told
 from wherry.telemetry.loggers import logger
 from wherry.transport.patience import Patience
-from wherry.worker.attempt import Run, Slot
+from wherry.worker.attempt import Run
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
@@ -133,7 +134,7 @@ class Tracing:
         """Return *run* with a span around it, which is the handler's current one."""
         from opentelemetry import context, trace
 
-        async def traced(lease: Lease, slot: Slot) -> Outcome | None:
+        async def traced(lease: Lease, slot: asyncio.Task[Any] | None) -> Outcome | None:
             sender = self._sender_of(lease)
             with self._span(
                 f"run {lease.queue}",

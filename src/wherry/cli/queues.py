@@ -15,7 +15,7 @@ from wherry.cli.text import plain
 from wherry.cli.types import note_way
 from wherry.cli.values import starts
 from wherry.domain.task import PausedType
-from wherry.errors import PermissionDenied
+from wherry.errors import WherryError
 
 if TYPE_CHECKING:
     from wherry.app.app import App
@@ -122,6 +122,7 @@ def _still(app: App, queue: str) -> list[PausedType]:
     """Return the pauses of types that hold in a queue."""
     try:
         return [each for each in app.list_paused_types() if each.queue in (None, queue)]
-    except PermissionDenied:
-        # Who may change a queue need not be allowed to read; what was done is done.
+    except WherryError:
+        # What was done is done, whether it can be read or not: who may change a queue need not be
+        # allowed to read.
         return []

@@ -1,7 +1,8 @@
 """Refuses what is no text on the command line, for every verb at once.
 
 A process's arguments are bytes. Those that are no UTF-8 reach us as lone surrogates, which neither
-PostgreSQL nor a server takes. A path is no text for us, and may be any bytes.
+PostgreSQL nor a server takes. A path is no text for us, and may be any bytes; but one that comes
+after an @ is part of a text.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from wherry.cli.text import moment, plain
 from wherry.domain.state import State
 from wherry.domain.task import PausedType
 from wherry.domain.type_pauses import pauses_of, places
-from wherry.errors import PermissionDenied, TimedOut
+from wherry.errors import PermissionDenied, TimedOut, WherryError
 
 if TYPE_CHECKING:
     from wherry.app.app import App
@@ -111,8 +111,9 @@ def note_way(out: Output, pause: PausedType) -> None:
 def _still(app: App, type: str) -> list[PausedType]:
     try:
         return pauses_of(type, app.list_paused_types())
-    except PermissionDenied:
-        # Who may change a queue need not be allowed to read; what was done is done.
+    except WherryError:
+        # What was done is done, whether it can be read or not: who may change a queue need not be
+        # allowed to read.
         return []
 
 

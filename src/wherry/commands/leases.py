@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from time import monotonic
 from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
@@ -60,7 +61,7 @@ class LeaseTasks(Command[list[Lease]]):
                 "lease_seconds": repr(self.lease_seconds),
                 **(self.front.params if self.front else {}),
             },
-            takes_text=not self.front,
+            takes_text=not self.front,  # its parameters are arrays, which psycopg writes
         )
         rows = yield from lease_rows(rows, self.queue)
         return [Lease(deadline, self.queue, *row) for row in rows]
@@ -176,9 +177,8 @@ class CompleteTasks(Command[list[Reported]]):
         batches: dict[tuple[str, str], list[Completed]] = defaultdict(list)
         for outcome in _once_each(self.outcomes):
             batches[outcome.lease.lease_id, outcome.lease.queue].append(outcome)
-        told: list[dict[str, Any]] = []
-        for batch in batches.values():
-            told.append(_batch(batch, before=sum(len(one["task_ids"]) for one in told)))
+        befores = accumulate(map(len, batches.values()), initial=0)
+        told = list(map(_batch, batches.values(), befores))
         params = {"outcomes": json.dumps(told), "closed": array_text(self.closed)}
         rows = yield Statement("leases/complete_tasks", params, takes_text=True)
         ords = rows[0][0] or ()
@@ -309,7 +309,7 @@ class CompleteInTransaction(Command[None]):
             raise LeaseLost(lease.id, token=lease.token)
 
 
-def _batch(outcomes: Sequence[Completed], *, before: int) -> dict[str, Any]:
+def _batch(outcomes: Sequence[Completed], before: int) -> dict[str, Any]:
     lease = outcomes[0].lease
     results = [outcome.result_text for outcome in outcomes]
     return {

@@ -39,7 +39,9 @@ class EnqueueInParts(Command[list[Enqueued]]):
         return True
 
     def again(self) -> EnqueueTasks:
-        return EnqueueTasks(tuple(self.specs), self.ids, self.token, self.notify, resent=True)
+        return EnqueueTasks(
+            tuple(self.specs), self.ids, self.token, self.notify, resent=True, reader=self.reader
+        )
 
     def answer(self) -> Answer[list[Enqueued]]:
         answers: list[Enqueued] = []

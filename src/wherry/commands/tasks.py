@@ -33,6 +33,7 @@ from wherry.domain.task import (
     Purged,
     RequeueAnswer,
     Requeued,
+    ResultReader,
     Task,
 )
 
@@ -84,6 +85,8 @@ class EnqueueTasks(Command[list[Enqueued]]):
     token: int = 0
     notify: bool = True
     resent: bool = False
+    # Who is asked for their results.
+    reader: ResultReader | None = None
 
     @property
     def atomic(self) -> bool:
@@ -146,7 +149,9 @@ class EnqueueTasks(Command[list[Enqueued]]):
                 # The database has gone back in time since these were drawn: it draws others.
                 return (yield from replace(self, ids=None)._with_keys())
             rows: list[tuple[int, bool, bool | None, bool]] = json.loads(text)
-            answers = [Enqueued(id_, created, matches) for id_, created, matches, _ in rows]
+            answers = [
+                Enqueued(id_, created, matches, self.reader) for id_, created, matches, _ in rows
+            ]
             ended = {
                 (spec.queue, spec.key or ""): id_
                 for spec, (id_, _, _, has_ended) in zip(self.specs, rows, strict=True)

@@ -69,6 +69,12 @@ class Specs(Sequence[TaskSpec]):
                 self._parts.append(self._making(start, end))
             yield self._parts[number]
 
+    def made(self) -> Specs:
+        """Make all of them now, and return them."""
+        for _ in self.parts():
+            pass
+        return self
+
     def _all(self) -> list[TaskSpec]:
         if self._made is None:
             self._made = [spec for part in self.parts() for run in part for spec in run.specs()]

@@ -121,7 +121,8 @@ class TaskType(Generic[P, R]):
 
     async def aenqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """Store a task for each element (a call's arguments by name), all or none."""
-        specs = self._specs(calls)
+        # Meanwhile others may change what was passed.
+        specs = self._specs(calls).made()
         return await self._app.aenqueue_specs(specs, tx=self.tx, notify=self.notify)
 
     def spec(self, payload: Mapping[str, Any], options: Mapping[str, Any]) -> TaskSpec:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from hashlib import sha256
 from typing import Any
+from weakref import ref
 
 import psycopg
 from psycopg import errors, generators
@@ -29,7 +30,8 @@ class Prepared:
         # nothing: psycopg sends UTF-8 there, too.
         encoding = connection.info.encoding
         self._encoding = "utf-8" if encoding == "ascii" else encoding
-        self._loaded = Transformer(connection)
+        # Not held: it holds us, and would be freed by the garbage collector only.
+        self._connection = ref(connection)
         self._names: dict[bytes, bytes] = {}
         self._tried = 0
         self._doubted = False
@@ -53,8 +55,9 @@ class Prepared:
                 raise
             result = yield from self._exchange(text, sent)
         if not as_text:
-            self._loaded.set_pgresult(result)
-            return self._loaded.load_rows(0, result.ntuples, tuple)
+            loaded = Transformer(self._connection())
+            loaded.set_pgresult(result)
+            return loaded.load_rows(0, result.ntuples, tuple)
         columns = range(result.nfields)
         return [
             tuple(self._read(result.get_value(row, column)) for column in columns)

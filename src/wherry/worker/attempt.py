@@ -35,10 +35,8 @@ from wherry.worker.threads import Threads
 
 log = logger("wherry.worker")
 
-# The task in which handlers run.
-Slot: TypeAlias = asyncio.Task[Any] | None
-# Runs the attempt of a lease.
-Run: TypeAlias = Callable[[Lease, Slot], Awaitable[Outcome | None]]
+# Runs the attempt of a lease in a slot.
+Run: TypeAlias = Callable[[Lease, asyncio.Task[Any] | None], Awaitable[Outcome | None]]
 
 
 class Reason(Enum):
@@ -67,7 +65,7 @@ class Attempt:
         context: Context,
         lease: Lease,
         began_at: float,
-        slot: Slot,
+        slot: asyncio.Task[Any] | None,
     ) -> None:
         self.context = context
         self.lease = lease
@@ -132,7 +130,7 @@ class Runner:
         # What is running now and has had to be waited for: of the rest nobody could ask meanwhile.
         self.running: dict[Fence, Attempt] = {}
 
-    async def run(self, lease: Lease, slot: Slot = None) -> Outcome | None:
+    async def run(self, lease: Lease, slot: asyncio.Task[Any] | None = None) -> Outcome | None:
         """Run the handler of a leased task; None means that nothing is to be reported.
 
         *slot* is the task that awaits this, which need not be looked up where it is known. Never

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from tests.embedded.support import FAST, OFFERED, answers, wait_until_stopped
@@ -72,7 +74,7 @@ def test_a_home_with_a_path_too_long_for_a_socket_has_it_elsewhere(move_home: Mo
         assert running(home) == held.dsn
         link = home / "run"
         sockets = link.readlink()
-        assert f"host={sockets} " in held.dsn
+        assert f"?host={sockets}&" in held.dsn
         assert len(str(sockets)) < 40
         assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
     wait_until_stopped(home)
@@ -103,7 +105,16 @@ def test_a_home_may_have_any_name_and_be_moved(name: str, move_home: MoveHome) -
 
     with acquire(home, settings=FAST) as held:
         assert answers(held.dsn)
+        assert asyncio.run(answer_to_asyncpg(held.dsn)) == 1
     wait_until_stopped(home)
+
+
+async def answer_to_asyncpg(dsn: str) -> object:
+    connection = await asyncpg.connect(dsn, timeout=10)
+    try:
+        return await connection.fetchval("select 1")
+    finally:
+        await connection.close()
 
 
 def test_a_name_that_postgresqls_own_files_cannot_hold_is_refused(place: Path) -> None:

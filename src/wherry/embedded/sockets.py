@@ -16,6 +16,7 @@ import stat
 import struct
 import tempfile
 from pathlib import Path
+from urllib.parse import quote
 
 from wherry.embedded.home import Home
 from wherry.embedded.identity import Identity, give_folder
@@ -40,11 +41,8 @@ def socket_in(folder: Path) -> Path:
 
 
 def dsn_for(folder: Path) -> str:
-    """Return the libpq conninfo string for the server whose socket is in *folder*."""
-    host = str(folder)
-    if re.search(r"\s", host):
-        host = f"'{host}'"
-    return f"host={host} port={PORT} user={USER} dbname={DATABASE}"
+    """Return a URI of the server whose socket is in *folder*: libpq reads it, and asyncpg too."""
+    return f"postgresql://{USER}@/{DATABASE}?host={quote(str(folder))}&port={PORT}"
 
 
 def make_folder(home: Home, identity: Identity | None) -> Path:

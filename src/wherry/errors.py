@@ -359,7 +359,7 @@ class TaskCanceled(ResultError):
 
 
 class ResultNotStored(ResultError):
-    """The task succeeded, but its type does not store results."""
+    """The task succeeded, but its result was not stored, or there was none."""
 
 
 class Unavailable(WherryError):

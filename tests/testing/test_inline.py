@@ -227,6 +227,18 @@ def test_completing_in_a_transaction_keeps_the_result(app: wherry.App) -> None:
         assert finish.enqueue().result(timeout=1) == {"n": 1}
 
 
+def test_what_is_returned_after_completing_is_not_kept_and_the_error_says_so(
+    app: wherry.App,
+) -> None:
+    @app.task(name="finish", store_result=True)
+    def finish() -> int:
+        wherry.current().complete(tx=MagicMock())
+        return 2
+
+    with inline(app), pytest.raises(wherry.ResultNotStored, match=r"complete\(tx=..., result="):
+        finish.enqueue().result(timeout=1)
+
+
 def test_a_result_that_is_not_stored_is_not_there(app: wherry.App) -> None:
     @app.task(name="quiet")
     def quiet() -> int:

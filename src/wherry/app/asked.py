@@ -325,7 +325,9 @@ def result_of(task: Task) -> Any:
             raise TaskCanceled(task.id, f"was canceled: {task.reason}")
         case _ if task.result_text is None:
             raise ResultNotStored(
-                task.id, "succeeded without a stored result: its type needs store_result=True"
+                task.id,
+                "succeeded without a stored result: store_result=True keeps what its handler"
+                " returns, and complete(tx=..., result=...) what it is given",
             )
         case _:
             return task.result

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 JSON = {"content-type": "application/json"}
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "http.md"
 
 
 def reason_of(answer: httpx.Response) -> str:
@@ -73,6 +75,20 @@ async def test_a_bad_body_is_refused_with_its_path(client: httpx.AsyncClient) ->
         found.append((body, answer.json().get("field")))
 
     assert found == BAD_BODIES
+
+
+async def test_a_refusal_is_what_the_document_shows(client: httpx.AsyncClient) -> None:
+    shown = DOCUMENT.read_text().partition("## Errors")[2].partition("```json\n")[2]
+
+    answer = await client.post("/tasks", content=b'{"type": "a", "priority": 101}', headers=JSON)
+
+    assert answer.json() == json.loads(shown.partition("```")[0])
+
+
+async def test_a_queue_cannot_be_all_of_them(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/tasks", content=b'{"type": "a", "queue": "*"}', headers=JSON)
+
+    assert answer.json()["detail"].endswith("not `*`, which stands for all queues.")
 
 
 NO_JSON = [

@@ -79,7 +79,8 @@ Queue: TypeAlias = Annotated[
     str,
     Meta(
         pattern=rf"^(?:[^*\x00-\x1f\x7f-\x9f]|{_PLAIN}{{2,{LONGEST_NAME_BYTES}}})$",
-        description=f"A queue's name: at most {LONGEST_NAME_BYTES} bytes, no control characters.",
+        description=f"A queue's name: at most {LONGEST_NAME_BYTES} bytes, no control characters,"
+        " and not `*`, which stands for all queues.",
     ),
 ]
 PausedQueue: TypeAlias = Annotated[

@@ -45,9 +45,12 @@ class _Gate:
         self.calls: Counter[int] = Counter()
         self.waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
-    def leave(self) -> None:
+    def leave(self, thread: int) -> None:
+        """End a call of *thread*, whoever it is that ends it."""
         with self.changed:
-            self.calls[threading.get_ident()] -= 1
+            self.calls[thread] -= 1
+            if not self.calls[thread]:
+                del self.calls[thread]
             self.changed.notify_all()
 
     def is_quiet(self) -> bool:
@@ -63,24 +66,25 @@ _lost_awaited = False
 @contextmanager
 def under_way() -> Generator[None, None, None]:
     """Keep others from forking inside, for a while; waits for a fork that goes on."""
-    gate = _gate
+    gate, thread = _gate, threading.get_ident()
     with gate.changed:
-        gate.changed.wait_for(lambda: not gate.forks)
-        gate.calls[threading.get_ident()] += 1
+        # No longer than a fork waits for us: another hook of it may hang.
+        gate.changed.wait_for(lambda: not gate.forks, _LONGEST_WAIT_SECONDS)
+        gate.calls[thread] += 1
     try:
         yield
     finally:
-        gate.leave()
+        gate.leave(thread)
 
 
 @asynccontextmanager
 async def aunder_way() -> AsyncGenerator[None, None]:
     """Do the same, and let the loop go on meanwhile."""
-    gate = _gate
+    gate, thread = _gate, threading.get_ident()
     while True:
         with gate.changed:
             if not gate.forks:
-                gate.calls[threading.get_ident()] += 1
+                gate.calls[thread] += 1
                 break
             over = asyncio.get_running_loop().create_future()
             gate.waiting.append((over.get_loop(), over))
@@ -88,7 +92,7 @@ async def aunder_way() -> AsyncGenerator[None, None]:
     try:
         yield
     finally:
-        gate.leave()
+        gate.leave(thread)
 
 
 def refuse_awaited() -> None:

@@ -89,6 +89,41 @@ async def test_it_leases_for_its_free_slots_first_and_then_ahead_of_quick_handle
     assert max(limits) <= 1000
 
 
+async def test_no_handler_begins_while_far_too_many_outcomes_are_unsent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("wherry.worker.reporter._MOST_WAITING", 10)
+    monkeypatch.setattr("wherry.worker.worker._TURN_SECONDS", 0.0)
+    app = offline_app()
+    ran = 0
+    may_answer = asyncio.Event()
+
+    @app.task(name="t")
+    async def t() -> None:
+        nonlocal ran
+        ran += 1
+
+    async def slowly(command: CompleteTasks) -> list[Reported]:
+        await may_answer.wait()
+        return [Reported.DONE] * len(command.outcomes)
+
+    worker, transport = scripted(
+        app, leasing([make_lease(n) for n in range(300)]), concurrency=4, until_empty=True
+    )
+    transport.script[CompleteTasks] = slowly
+    running = asyncio.create_task(worker.run())
+    await await_for(lambda: worker.reporter.is_full)
+    # Far more turns than all of them would take.
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    ran_unsent = ran
+    may_answer.set()
+    await running
+
+    assert ran_unsent < 50
+    assert ran == 300
+
+
 async def test_the_next_lease_is_on_its_way_while_handlers_that_never_wait_still_run() -> None:
     app = offline_app()
     ran, leased, left_at_leases = 0, 0, list[int]()

@@ -15,7 +15,7 @@ from wherry.errors import (
     SchemaTooNew,
     SchemaTooOld,
 )
-from wherry.migrations.files import MigrationFile, parse_file
+from wherry.migrations.files import MigrationFile, parse_file, read_folder
 from wherry.migrations.records import Record, outstanding, own_version, require_current
 
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -91,6 +91,12 @@ def test_a_worker_two_steps_behind_refuses() -> None:
 
     with pytest.raises(SchemaTooNew, match="at migration 3, .* only up to 1"):
         require_current(files[:1], records_of(files), schema="s")
+
+
+def test_code_of_nineteen_files_works_on_those_that_only_make_room() -> None:
+    files = read_folder()[:22]
+
+    assert require_current(files[:19], records_of(files), schema="s") == 22
 
 
 def test_a_worker_refuses_one_step_newer_if_that_step_breaks_it() -> None:

@@ -3,9 +3,10 @@
 The numbers start at 1 and have no gaps, so that what a database has is said by one number. A file
 is plain SQL written for the schema `wherry`. Leading comment lines may hold directives:
 
-    -- wherry: works from 3      code that knows fewer files than 3 cannot run on this schema;
-                                 without it the code of one file earlier still can (expand, then
-                                 contract)
+    -- wherry: works from 3      code that knows 3 files or more can run on this schema, as far as
+                                 the other files it does not know say the same, and none that knows
+                                 fewer; without it the code of one file earlier still can (expand,
+                                 then contract)
     -- wherry: no transaction    each statement runs by itself, as CREATE INDEX CONCURRENTLY must;
                                  statements are parted by lines `-- wherry: next`, and running the
                                  file again after a failure half-way must be right

@@ -1,9 +1,9 @@
 -- Store a part of a batch, tasks without keys that differ in nothing but their payloads, and wake the idle workers of
 -- their queue. It says what enqueue_without_keys.sql says, for three quarters of the price: what they have in common is
--- read once, their ids follow one another, and so do their positions, for all of which one is drawn. The sequence leaves
--- room for a thousand (0022_positions_in_blocks.sql).
--- takes:   all as text or null: id bigint (the first; drawn ahead, as those that follow it), n integer (how many, 1,000 at
---          most), payloads (a json array), token bigint (from which theirs grow), queue, type, priority smallint,
+-- read once, their ids follow one another, and so do their positions, for all of which one is drawn, if the sequence leaves
+-- room for them: for a thousand, and for none where the schema is older (0022_positions_in_blocks.sql). Else each draws.
+-- takes:   all as text or null: id bigint (the first; drawn ahead, as those that follow it), n integer (how many),
+--          payloads (a json array), token bigint (from which theirs grow), queue, type, priority smallint,
 --          delay_seconds double precision, run_after timestamptz, max_attempts integer, retry json,
 --          timeout_seconds double precision, ttl_seconds double precision, tags text[], headers json, notify boolean
 -- returns: woken (empty, or null where nobody was notified; text, since nobody reads it)
@@ -11,7 +11,11 @@
 -- index:   none
 with asked as materialized (
     select :id::text::bigint - 1 as before,
-           nextval('wherry.position'::regclass) - 1 as place,
+           case when :n::text::integer <= (
+                     select seqincrement from pg_sequence where seqrelid = 'wherry.position'::regclass
+                )
+                then nextval('wherry.position'::regclass) - 1
+                 end as place,
            :n::text::integer as n,
            :token::text::bigint as token,
            :queue::text as queue,
@@ -35,7 +39,7 @@ placed as (
            queue, type, tags, headers, retry, payload
     )
     select asked.before + each.ord,
-           asked.place + each.ord,
+           coalesce(asked.place + each.ord, nextval('wherry.position'::regclass)),
            asked.token,
            wherry.now(),
            asked.run_after,

@@ -103,6 +103,19 @@ def test_tasks_of_types_that_nobody_knows_are_told_by_type(
     assert look("unknown types").verdict is PROBLEM
 
 
+def test_tasks_beside_those_of_a_paused_type_are_told(look: Look, session: Session) -> None:
+    for type_ in ("a", "b", "c"):
+        for queue in ("q1", "q2"):
+            session.enqueue(type_, queue=queue)
+    session.call(PauseType("b"))
+    session.call(PauseType("c", "q1"))
+    session.call(beat(ONE, "w"))
+    for queue in ("q1", "q2"):
+        session.call(ParkTasks(queue))
+
+    assert look("unknown types").seen.endswith(": 'a' (2 in q1, q2), 'c' (1 in q2)")
+
+
 def test_a_paused_queue_is_told_if_tasks_wait_there(look: Look, session: Session) -> None:
     session.call(PauseQueue("a b; rm", "ada", "the provider is down"))
     assert look("paused queues").verdict is OK

@@ -277,7 +277,14 @@ CASES = [
                " else 'q1' end, 'big', '{}' from generate_series(1, 5000) as n"),
     Case("tell what nobody knows past what is paused",
          lambda: Statement("doctor/list_parked_types", {"most": 200}), 700,
-         first="insert into wherry.paused_type values ('big', '', now())"),
+         first="insert into wherry.paused_type values ('big', '', now()); insert into wherry.live"
+               " (id, position, created_at, run_after, max_attempts, state, queue, type, payload)"
+               " select 500000 + n, n, now(), now(), 20, 'parked', 'q' || n, 'big', '{}'"
+               " from generate_series(1, 2500) as n"),
+    Case("count what is set aside by pauses",
+         lambda: Statement("doctor/list_type_pauses", {"most": 20}), 250,
+         first="insert into wherry.paused_type select 'strange' || n, case when n > 1 then 'q2'"
+               " else '' end, now() from generate_series(1, 20) as n"),
     # The last: with another now() the plans of all others are made anew.
     Case("drop past days", lambda: DropPastDays(50), 1500, is_function=True,
          first=f"{TOMORROW}; select wherry.drop_past_days(50) from generate_series(1, 3)"),

@@ -12,11 +12,21 @@ select paused_type.type,
   from wherry.paused_type
  cross join lateral (
        select count(*) as tasks
-         from (select
+         from (
+              (select
+                 from wherry.live
+                where paused_type.queue = ''
+                  and live.state = 'parked'
+                  and live.type = paused_type.type
+                limit :most::integer)
+                union all
+              -- No task has an empty queue.
+              (select
                  from wherry.live
                 where live.state = 'parked'
                   and live.type = paused_type.type
-                  and (paused_type.queue = '' or live.queue = paused_type.queue)
-                limit :most::integer) as parked
+                  and live.queue = paused_type.queue
+                limit :most::integer)
+              ) as parked
  ) as aside
  order by aside.tasks desc, paused_type.type, paused_type.queue

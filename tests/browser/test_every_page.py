@@ -92,10 +92,12 @@ def test_the_filter_has_the_width_of_the_page(tabs: Tabs, shop: Site) -> None:
 
     def fits() -> bool:
         # Asked of the page itself: to Playwright an element that was just opened may have no size.
-        fields, chips = tab.page.evaluate(
-            "() => ['.filter-fields', '.states'].map((name) =>"
-            " document.querySelector(name).getBoundingClientRect().toJSON())"
+        is_open, fields, chips = tab.page.evaluate(
+            "() => [document.querySelector('.more-filters').open,"
+            " ...['.filter-fields', '.states'].map((name) =>"
+            " document.querySelector(name).getBoundingClientRect().toJSON())]"
         )
+        print(is_open, fields, chips)
         return bool(fields["width"] > 1000 and fields["y"] > chips["bottom"])
 
     wait_for(fits)

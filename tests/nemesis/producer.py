@@ -181,14 +181,20 @@ class Producer:
     def by_sql(self) -> None:
         """A task from plain SQL."""
         asked = ask_for("plain", key=f"sql-{self._rng.randint(1, 10_000)}")
+        connection = self.connection()
         with history.mine().asking("enqueue", door="sql", **asked) as asking:
-            row = self.connection().execute(
-                "select id, created, payload_matches from wherry.enqueue("
-                " %(queue)s, %(type)s, %(payload)s, key => %(key)s, max_attempts => 500)",
-                {**asked, "payload": Jsonb(asked["payload"])},
-            ).fetchone()  # fmt: skip
+            try:
+                row = connection.execute(
+                    "select id, created, payload_matches from wherry.enqueue("
+                    " %(queue)s, %(type)s, %(payload)s, key => %(key)s, max_attempts => 500)",
+                    {**asked, "payload": Jsonb(asked["payload"])},
+                ).fetchone()
+                connection.commit()
+            except psycopg.Error:
+                # What was only canceled has left the transaction to be ended.
+                connection.close()
+                raise
             assert row is not None
-            self.connection().commit()
             asking.told(id=row[0], created=row[1], matches=row[2])
 
     def rolled_back(self) -> None:

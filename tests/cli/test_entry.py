@@ -85,6 +85,15 @@ def test_each_kind_of_error_has_its_exit_code(error: Exception, code: int) -> No
     assert exit_code(error) == code
 
 
+def test_a_verb_of_a_group_is_told_its_place(plain_cli: Cli) -> None:
+    inside = plain_cli("why", "3")
+    unknown = plain_cli("hwy", "3")
+
+    assert (inside.code, unknown.code) == (2, 2)
+    assert "did you mean `wherry tasks why`?" in inside.err
+    assert "wherry tasks" not in unknown.err
+
+
 def test_no_database_is_an_error_that_names_the_ways(plain_cli: Cli) -> None:
     answer = plain_cli("tasks", "list")
 

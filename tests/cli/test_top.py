@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 
@@ -16,6 +17,8 @@ from tests.cli.conftest import Answer
 from tests.facts import wait_for
 from wherry import App
 from wherry.cli.top import _quits  # pyright: ignore[reportPrivateUsage]
+from wherry.commands.maintenance import ParkTasks
+from wherry.commands.workers import BeatWorker
 
 Cli = Callable[..., Answer]
 Connect = Callable[..., psycopg.Connection[Any]]
@@ -34,6 +37,19 @@ def test_one_look_tells_problems_queues_and_workers(cli: Cli, app: App) -> None:
     assert "oldest due" in shown.out
     assert list(document) == ["problems", "queues", "workers"]
     assert (document["queues"][0]["queue"], document["queues"][0]["ready"]) == ("mail", 1)
+
+
+def test_what_waits_for_its_paused_type_is_not_called_unknown(cli: Cli, app: App) -> None:
+    app.enqueue("report", queue="mail")
+    app.pause_type("report")
+    app.carry(
+        BeatWorker(instance=str(uuid4()), name="w", host="h", pid=1, queues=None, types=("report",))
+    )
+    app.carry(ParkTasks("mail"))
+
+    document = cli("top", "--json").json
+
+    assert "has 1 of types that are paused (report) or" in document["problems"][-1]
 
 
 def test_no_key_but_q_has_it_look_sooner() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from wherry.domain.task import QueueDepth
+from wherry.domain.task import PausedType, QueueDepth
 from wherry.domain.top import Look, changes, problems_in
 from wherry.domain.worker import Directive, WorkerSeen
 
@@ -32,6 +32,22 @@ def test_what_is_wrong_is_said_the_largest_first() -> None:
     said = problems(parked, paused, late)
 
     assert ["late is behind" in said[0], "a flood" in said[1], "knows" in said[2]] == [True] * 3
+
+
+def test_a_type_that_is_paused_is_not_called_unknown() -> None:
+    parked = replace(CALM, parked=5)
+
+    def said(*paused: tuple[str, str | None]) -> list[str]:
+        types = tuple(PausedType(type, queue, NOW, None, None) for type, queue in paused)
+        return problems_in(Look(0.0, (parked,), (WORKER,), types))
+
+    unknown = "that no live worker knows"
+    assert said(("report", "other")) == [f"queue mail has 5 of types {unknown}"]
+    assert said(("report", None), ("report", "mail")) == [
+        f"queue mail has 5 of types that are paused (report) or {unknown}"
+    ]
+    many = said(*((name, "mail") for name in "abcde"))
+    assert many == [f"queue mail has 5 of types that are paused (a, b, c, 2 more) or {unknown}"]
 
 
 def test_a_queue_that_nobody_serves_is_said() -> None:

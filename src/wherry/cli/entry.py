@@ -73,6 +73,23 @@ class Door(click.Group):
             text = f"{name} goes behind the verb, as in: wherry dead list {name} …"
             raise click.UsageError(text, ctx) from None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; one that stands in a group is told its place."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            meant = [
+                f"`wherry {name} {args[0]}`"
+                for name, group in sorted(self.commands.items())
+                if isinstance(group, click.Group) and args[0] in group.commands
+            ]
+            if not meant:
+                raise
+            text = f"No such command {args[0]!r}: did you mean {' or '.join(meant)}?"
+            raise click.UsageError(text, ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb."""
         try:

@@ -63,7 +63,12 @@ def top(asked: Asked, /, every: timedelta, once: bool) -> None:
 
 
 def _look(app: App) -> Look:
-    return Look(monotonic(), tuple(app.list_queues()), tuple(app.list_workers()))
+    return Look(
+        monotonic(),
+        tuple(app.list_queues()),
+        tuple(app.list_workers()),
+        tuple(app.list_paused_types()),
+    )
 
 
 def _fields(look: Look) -> dict[str, Any]:

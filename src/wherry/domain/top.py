@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wherry.domain.durations import span
-from wherry.domain.task import QueueDepth
+from wherry.domain.task import PausedType, QueueDepth
 from wherry.domain.worker import Directive, WorkerSeen
 
 _LATE_SECONDS = 60.0
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,15 @@ class Look:
     at: float
     queues: tuple[QueueDepth, ...]
     workers: tuple[WorkerSeen, ...]
+    paused_types: tuple[PausedType, ...] = ()
 
 
 def problems_in(look: Look) -> list[str]:
     """Return what is wrong, one sentence each, what holds most tasks first."""
     alive = [worker for worker in look.workers if worker.alive]
     found = sorted(
-        (said for depth in look.queues for said in _of_queue(depth, alive)), key=lambda s: -s[0]
+        (said for depth in look.queues for said in _of_queue(depth, alive, look.paused_types)),
+        key=lambda s: -s[0],
     )
     return [text for _, text in found] + list(_of_workers(look.workers))
 
@@ -48,7 +51,9 @@ def _live(depth: QueueDepth) -> int:
     return depth.ready + depth.delayed + depth.parked + depth.leased
 
 
-def _of_queue(depth: QueueDepth, alive: Sequence[WorkerSeen]) -> Iterator[tuple[int, str]]:
+def _of_queue(
+    depth: QueueDepth, alive: Sequence[WorkerSeen], paused_types: Sequence[PausedType]
+) -> Iterator[tuple[int, str]]:
     waiting = depth.ready + depth.parked
     name = f"queue {depth.queue}"
     if depth.paused_at is not None:
@@ -61,7 +66,15 @@ def _of_queue(depth: QueueDepth, alive: Sequence[WorkerSeen]) -> Iterator[tuple[
         late = span(depth.oldest_due_seconds or 0.0)
         yield waiting, f"{name} is behind: its oldest due task has waited for {late}"
     if depth.parked:
-        yield depth.parked, f"{name} has {depth.parked:,} of types that no live worker knows"
+        # A depth counts all that are parked: which of the two each is, is not known here.
+        paused = {each.type: None for each in paused_types if each.queue in (None, depth.queue)}
+        types = f"that are paused ({_few(list(paused))}) or " if paused else ""
+        yield depth.parked, f"{name} has {depth.parked:,} of types {types}that no live worker knows"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join([*names[:_MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _of_workers(workers: Sequence[WorkerSeen]) -> Iterator[str]:

@@ -74,6 +74,10 @@ def fail_over(times: int, *, seed: int) -> Failovers:
                 pair.follow()
                 _wait_for_tasks(pair, TASKS_BETWEEN)
             left = _settle(pair, cast)
+        except (KeyboardInterrupt, SystemExit):
+            # Who stops a run asks for no evidence.
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         finally:
             cast.close()
         with pair.primary.connect() as connection:

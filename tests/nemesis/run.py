@@ -178,6 +178,7 @@ class Stage:
             )
         except BaseException:
             self.server.close()
+            shutil.rmtree(self.folder)
             raise
 
     def suffer(self, *, seconds: float, owing: Owing | None = None) -> Counter[str]:
@@ -313,6 +314,9 @@ class Stage:
         self.door_wire.__exit__(kind, error, trace)
         self.wire.__exit__(kind, error, trace)
         self.server.close()
+        if kind in (KeyboardInterrupt, SystemExit):
+            # Who stops a run asks for no evidence.
+            shutil.rmtree(self.folder)
 
 
 def torture(

@@ -25,7 +25,7 @@ def test_log_lines_can_be_json(started: Start, app: App, dsn: str, shop: str) ->
     lines = [json.loads(line) for line in worker.err.splitlines()]
     assert {"time", "level", "logger", "pid", "text"} <= lines[0].keys()
     assert lines[0]["time"].endswith("Z")
-    assert any("dead after 1 attempts" in line["text"] for line in lines)
+    assert any("dead after 1 attempt:" in line["text"] for line in lines)
 
 
 def test_quiet_workers_say_only_what_is_wrong(

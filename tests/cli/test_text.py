@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from wherry.cli.text import RawJSON, count, first_line, json_text, plain, rfc3339
+from wherry.cli.text import RawJSON, first_line, json_text, plain, rfc3339
+from wherry.domain.counting import count
 from wherry.domain.durations import span
 
 

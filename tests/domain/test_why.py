@@ -92,6 +92,23 @@ def test_how_often_it_was_snoozed_is_said_as_people_do(n: int, said: str) -> Non
     assert f"for the {said} time" in why(held).reasons[0].text
 
 
+@pytest.mark.parametrize(
+    ("crew", "said"),
+    [
+        (Crew(1, 0, 0, 0), "the only worker alive does not serve the queue mail"),
+        (Crew(2, 0, 0, 0), "none of the 2 workers alive serves the queue mail"),
+        (Crew(2, 1, 0, 0), "the only worker of the queue mail does not know the type t"),
+        (Crew(2, 2, 0, 0), "none of the 2 workers of the queue mail knows the type t"),
+        (Crew(2, 1, 1, 1), "the only worker that could take it was told to drain or to stop"),
+        (Crew(2, 2, 2, 2), "each of the 2 workers that could take it was told to drain or to stop"),
+    ],
+)
+def test_one_worker_is_spoken_of_as_one(crew: Crew, said: str) -> None:
+    held = replace(READY, type="t", crew=crew)
+
+    assert said in [reason.text for reason in why(held).reasons]
+
+
 def test_a_task_of_one_attempt_is_not_held_by_its_last() -> None:
     assert codes(replace(READY, max_attempts=1)) == ["next"]
     assert codes(replace(READY, max_attempts=2, attempts=1)) == ["next", "last_attempt"]

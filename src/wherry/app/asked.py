@@ -11,6 +11,7 @@ from typing import Any, cast
 from wherry.commands.copying import CopyTask
 from wherry.commands.tasks import MERGED_AT_ONCE, GetTask, RequeueTasks
 from wherry.config import DEFAULT_QUEUE
+from wherry.domain.counting import count
 from wherry.domain.durations import Duration, number_of_seconds, seconds_from
 from wherry.domain.failure import MESSAGE_LIMIT_BYTES, Failure, describe
 from wherry.domain.lease import Lease
@@ -320,7 +321,8 @@ def result_of(task: Task) -> Any:
         case State.FAILED:
             raise TaskFailed(task.id, f"failed for good: {task.error}")
         case State.DEAD:
-            raise TaskDead(task.id, f"is dead after {task.attempts} attempts: {task.error}")
+            tried = count(task.attempts, "attempt")
+            raise TaskDead(task.id, f"is dead after {tried}: {task.error}")
         case State.CANCELED:
             raise TaskCanceled(task.id, f"was canceled: {task.reason}")
         case _ if task.result_text is None:

@@ -11,8 +11,9 @@ from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.entry import DONE, NOT_DONE
 from wherry.cli.opened import database
 from wherry.cli.output import Output
-from wherry.cli.text import count, plain
+from wherry.cli.text import plain
 from wherry.config import DEFAULT_SCHEMA
+from wherry.domain.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

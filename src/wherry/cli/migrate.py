@@ -14,8 +14,9 @@ from wherry.cli import values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import database
 from wherry.cli.output import Column, Output, write_out
-from wherry.cli.text import count, moment
+from wherry.cli.text import moment
 from wherry.config import DEFAULT_SCHEMA
+from wherry.domain.counting import count
 from wherry.domain.durations import span
 from wherry.domain.names import check_schema
 

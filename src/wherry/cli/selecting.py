@@ -21,7 +21,7 @@ from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Output, is_terminal, print_error
 from wherry.cli.shown import show_sample, task_fields
-from wherry.cli.text import count
+from wherry.domain.counting import count
 
 if TYPE_CHECKING:
     from wherry.app.app import App

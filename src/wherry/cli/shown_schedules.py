@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wherry.cli.output import Column, Output
 from wherry.cli.text import RawJSON, moment, plain
+from wherry.domain.counting import count
 from wherry.domain.durations import span
 from wherry.domain.stored import decode
 
@@ -121,7 +122,8 @@ def _told(schedule: ScheduleSeen) -> list[tuple[str, str]]:
         by = f" by {schedule.paused_by}" if schedule.paused_by else ""
         why = f": {schedule.pause_reason}" if schedule.pause_reason else ""
         paused = f"since {moment(schedule.paused_at)}{by}{why}"
-    made = "by hand" if schedule.by_hand else f"in the code of {schedule.declared_by} live workers"
+    code = count(schedule.declared_by, "live worker")
+    made = "by hand" if schedule.by_hand else f"in the code of {code}"
     said = [
         ("cron", f"{schedule.cron} ({schedule.tz})"),
         ("next", next_at),
@@ -142,7 +144,7 @@ def _told(schedule: ScheduleSeen) -> list[tuple[str, str]]:
         ("declared", made),
         ("last", _last(schedule)),
         ("ticks", _counts(schedule)),
-        ("by hand", f"{schedule.by_hand_runs:,} runs" if schedule.by_hand_runs else ""),
+        ("by hand", count(schedule.by_hand_runs, "run") if schedule.by_hand_runs else ""),
         ("made", f"{moment(schedule.created_at)}, changed {moment(schedule.changed_at)}"),
     ]
     return [(name, value) for name, value in said if value]

@@ -56,11 +56,6 @@ def moment(instant: datetime | None) -> str:
     return "" if instant is None else instant.astimezone().isoformat(" ", "milliseconds")
 
 
-def count(n: int, what: str) -> str:
-    """Return *n* and *what*, in the plural unless there is one."""
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
-
-
 def json_text(value: Any, *, indent: str = "") -> str:
     """Return *value* as indented JSON in ASCII; RawJSON goes in as it is but for such escapes."""
     deeper = indent + "  "

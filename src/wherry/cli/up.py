@@ -26,7 +26,7 @@ from wherry.cli.loading import load_app
 from wherry.cli.opened import EMBEDDED
 from wherry.cli.output import Output
 from wherry.cli.server import run
-from wherry.cli.text import count, plain
+from wherry.cli.text import plain
 from wherry.cli.worker import finish, place, served, with_work
 from wherry.config import (
     DEFAULT_GRPC_ADDRESS,
@@ -37,6 +37,7 @@ from wherry.config import (
     DSN_VARIABLE,
     ServerSettings,
 )
+from wherry.domain.counting import count
 from wherry.errors import Unavailable
 from wherry.telemetry.loggers import logger
 

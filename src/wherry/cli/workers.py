@@ -15,7 +15,7 @@ from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
 from wherry.cli.output import Output
 from wherry.cli.shown import show_workers
-from wherry.cli.text import count
+from wherry.domain.counting import count
 from wherry.domain.worker import Directive
 from wherry.errors import WherryError
 

@@ -7,7 +7,8 @@ from typing import Final
 from wherry.commands.base import Rows
 from wherry.doctor.check import Check, asked
 from wherry.doctor.finding import Judgment, fine, problem, warning
-from wherry.doctor.wording import count, statement
+from wherry.doctor.wording import statement
+from wherry.domain.counting import count
 from wherry.domain.durations import span
 
 _MOST: Final = 50

@@ -8,7 +8,8 @@ from typing import Final
 from wherry.commands.base import Rows
 from wherry.doctor.check import Check, asked
 from wherry.doctor.finding import Judgment, fine, problem, warning
-from wherry.doctor.wording import count, names
+from wherry.doctor.wording import names
+from wherry.domain.counting import count
 from wherry.domain.durations import span
 
 LATE_SECONDS: Final = 60.0

@@ -11,7 +11,8 @@ from wherry.commands.base import Rows
 from wherry.doctor.check import Check, asked
 from wherry.doctor.finding import Judgment, fine, problem, unknown, warning
 from wherry.doctor.patient import Patient
-from wherry.doctor.wording import count, names
+from wherry.doctor.wording import names
+from wherry.domain.counting import count
 from wherry.errors import MigrationError, SchemaError, SchemaMissing
 from wherry.migrations import check
 from wherry.migrations.files import MigrationFile, read_folder

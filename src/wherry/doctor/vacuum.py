@@ -13,7 +13,8 @@ from typing import Any, Final
 from wherry.commands.base import Rows
 from wherry.doctor.check import Check, asked
 from wherry.doctor.finding import Judgment, fine, problem, unknown, warning
-from wherry.doctor.wording import count, names, size, statement
+from wherry.doctor.wording import names, size, statement
+from wherry.domain.counting import count
 from wherry.domain.durations import span
 from wherry.domain.names import quote_literal
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from wherry.domain.counting import count
+
 _LONGEST_STATEMENT = 120
 _MOST_NAMES = 5
 # PostgreSQL cuts the text of a long statement anywhere: what is not closed runs to the end.
@@ -25,11 +27,6 @@ def size(count_bytes: float) -> str:
             return f"{count_bytes:.0f} {unit}"
         count_bytes /= 1024
     return f"{count_bytes:.1f} TiB"
-
-
-def count(n: int, what: str) -> str:
-    """Return *n* and *what*, in the plural unless there is one."""
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 def count_up_to(most: int, n: int, what: str) -> str:

@@ -10,7 +10,8 @@ from wherry.commands.base import Rows
 from wherry.doctor.check import Check, asked
 from wherry.doctor.finding import Judgment, fine, problem, warning
 from wherry.doctor.patient import Patient
-from wherry.doctor.wording import count, count_up_to, names, waits
+from wherry.doctor.wording import count_up_to, names, waits
+from wherry.domain.counting import count
 from wherry.domain.durations import span
 from wherry.domain.worker import WorkerSeen
 

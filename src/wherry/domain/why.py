@@ -238,21 +238,25 @@ def _crew(facts: Facts) -> Iterator[Reason]:
         text = "no worker is known to be alive"
         yield Reason(Code.NO_WORKER, text, f"start one for the queue {queue}: wherry worker APP")
     elif not crew.serve:
-        text = f"none of {_workers(crew.alive)} alive serves the queue {queue}"
+        one, many = "the only worker alive does not serve", "none of the {:,} workers alive serves"
+        text = f"{_of(crew.alive, one, many)} the queue {queue}"
         advice = (
             f"start one: wherry worker APP --queue={quote(queue)};"
             " who serves what: wherry workers list"
         )
         yield Reason(Code.QUEUE_NOT_SERVED, text, advice)
     elif not crew.fit:
-        text = f"none of {_workers(crew.serve)} of the queue {queue} knows the type {facts.type}"
+        who = _of(crew.serve, "the only worker", "none of the {:,} workers")
+        knows = _of(crew.serve, "does not know", "knows")
+        text = f"{who} of the queue {queue} {knows} the type {facts.type}"
         advice = (
             "start one whose App has a handler of that name: maybe the new version is not"
             " deployed yet"
         )
         yield Reason(Code.TYPE_NOT_KNOWN, text, advice)
     elif crew.drain == crew.fit:
-        text = f"{_workers(crew.fit)} could take it, and all of them were told to drain or to stop"
+        who = _of(crew.fit, "the only worker", "each of the {:,} workers")
+        text = f"{who} that could take it was told to drain or to stop"
         yield Reason(
             Code.WORKERS_DRAIN, text, "to go on: wherry workers resume NAME, or start others"
         )
@@ -320,8 +324,8 @@ def _named(name: str) -> str:
     return f"{'-- ' if name.startswith('-') else ''}{quote(name)}"
 
 
-def _workers(n: int) -> str:
-    return "the 1 worker" if n == 1 else f"the {n:,} workers"
+def _of(n: int, one: str, many: str) -> str:
+    return one if n == 1 else many.format(n)
 
 
 def _nth(n: int) -> str:

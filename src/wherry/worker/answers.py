@@ -10,6 +10,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, cast
 
+from wherry.domain.counting import count
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.outcome import Completed, Failed, GivenBack, Outcome
 from wherry.telemetry.loggers import logger
@@ -45,8 +46,8 @@ def log_answer(outcome: Outcome, answer: Reported) -> None:
             text = "task %s (%s) failed in attempt %d of %d and will be retried: %s: %s"
             args = (lease.id, lease.type, lease.attempt, lease.max_attempts)
         case Reported.DEAD if failure is not None:
-            level, text = logging.ERROR, "task %s (%s) is dead after %d attempts: %s: %s"
-            args = (lease.id, lease.type, lease.attempt)
+            level, text = logging.ERROR, "task %s (%s) is dead after %s: %s: %s"
+            args = (lease.id, lease.type, count(lease.attempt, "attempt"))
         case Reported.FAILED if failure is not None:
             level, text = logging.WARNING, "task %s (%s) failed for good: %s: %s"
             args = (lease.id, lease.type)

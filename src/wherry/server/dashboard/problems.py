@@ -108,8 +108,8 @@ def _of_queues(queues: Iterable[QueueDepth], now: datetime) -> Iterable[Trouble]
         yield Trouble(
             _KINDS[verdict],
             f"{queue.queue} is behind",
-            f"The oldest due task has waited for {waited}; {number(queue.ready)} are ready and"
-            f" {number(queue.leased)} run.",
+            f"The oldest due task has waited for {waited};"
+            f" {plural(queue.ready, 'task')} ready, {number(queue.leased)} running.",
             "Give the queue more workers or slots, or see why its tasks take long.",
             "queue",
             (("name", queue.queue),),

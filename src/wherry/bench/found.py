@@ -1,7 +1,7 @@
 """Finds the database to measure on, and leaves it as it was found.
 
 That is the one that was named, or else an embedded server of the benchmarks' own: fsync and
-synchronous_commit are on, and checkpoints come by the clock. SIGTERM ends a benchmark as Ctrl-C
+synchronous_commit are on, and checkpoints are few. SIGTERM ends a benchmark as Ctrl-C
 does; only one that is killed leaves its schemas behind, and the next one tells how to drop them.
 """
 
@@ -22,6 +22,7 @@ from wherry.errors import ConfigError, Unavailable
 
 # 60,000 tasks a second write 70 MB of WAL, so with the usual gigabyte there would be a
 # checkpoint every ten seconds or less, and some runs would meet more of them than others.
+# With four there is one in half a minute.
 SETTINGS = {"max_wal_size": "4GB"}
 Consent = Callable[[str], None]
 Say = Callable[[str], None]

@@ -181,8 +181,8 @@ class Producer:
     def by_sql(self) -> None:
         """A task from plain SQL."""
         asked = ask_for("plain", key=f"sql-{self._rng.randint(1, 10_000)}")
-        connection = self.connection()
         with history.mine().asking("enqueue", door="sql", **asked) as asking:
+            connection = self.connection()
             try:
                 row = connection.execute(
                     "select id, created, payload_matches from wherry.enqueue("

@@ -236,15 +236,18 @@ class Large:
             loader.rows("analyze")
 
     def complaints(self, case: Case, planned: Planned) -> list[str]:
-        """Say what a case's plan must not do, by the best of five looks.
+        """Say what a case's plan must not do, by the better of two looks, of its pages by five.
 
         Where other sessions change catalogs, PostgreSQL has to forget what it knew of them; what it
-        reads to learn it anew is counted among the statement's pages.
+        reads to learn it anew is counted among the statement's pages, and is no other fault.
         """
         complaints: list[str] = []
-        for _ in range(5):
+        for look in range(5):
             complaints = self.plan(case, planned).complaints()
-            if not complaints:
+            is_of_pages = all(
+                complaint.startswith("reads ") and "pages" in complaint for complaint in complaints
+            )
+            if not complaints or (look > 0 and not is_of_pages):
                 break
         return complaints
 

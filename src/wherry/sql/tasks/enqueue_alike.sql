@@ -35,26 +35,15 @@ with asked as materialized (
 ),
 placed as (
     insert into wherry.live (
-           id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, max_attempts, priority, state,
-           queue, type, tags, headers, retry, payload
+           id, position, token, payload,
+           created_at, run_after, discard_at, timeout_seconds, ttl_seconds, max_attempts, priority, state, queue, type, tags,
+           headers, retry
     )
     select asked.before + each.ord,
            coalesce(asked.place + each.ord, nextval('wherry.position'::regclass)),
            asked.token,
-           wherry.now(),
-           asked.run_after,
-           wherry.now() + asked.ttl_seconds * interval '1 second',
-           asked.timeout_seconds,
-           asked.ttl_seconds,
-           asked.max_attempts,
-           asked.priority,
-           case when asked.run_after > wherry.now() then 'delayed' else 'ready' end,
-           asked.queue,
-           asked.type,
-           asked.tags,
-           asked.headers,
-           asked.retry,
-           each.payload
+           each.payload,
+           -- part: as_asked
       from asked
      cross join lateral json_array_elements(:payloads::text::json) with ordinality as each (payload, ord)
 ),

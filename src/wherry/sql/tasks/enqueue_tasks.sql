@@ -130,31 +130,20 @@ arriving as materialized (
 ),
 placed as (
     insert into wherry.live (
-           id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, key_ttl_seconds,
-           max_attempts, priority, state, queue, type, key, tags, headers, retry, payload
+           id, position, token, key, key_ttl_seconds, payload,
+           created_at, run_after, discard_at, timeout_seconds, ttl_seconds, max_attempts, priority, state, queue, type, tags,
+           headers, retry
     )
     select asked.id,
            nextval('wherry.position'::regclass),
            :token::text::bigint,
-           wherry.now(),
-           asked.run_after,
-           wherry.now() + asked.ttl_seconds * interval '1 second',
-           asked.timeout_seconds,
-           asked.ttl_seconds,
-           asked.key_ttl_seconds,
-           asked.max_attempts,
-           asked.priority,
-           case when asked.run_after > wherry.now() then 'delayed' else 'ready' end,
-           asked.queue,
-           asked.type,
            asked.key,
-           asked.tags,
-           asked.headers,
-           asked.retry,
+           asked.key_ttl_seconds,
            case when :large::text = 'true' and length(asked.payload::text) > 2000
                 then wherry.put_apart(asked.id, asked.queue, asked.payload, false)
                 else asked.payload
-                 end
+                 end,
+           -- part: as_asked
       from asked
      where not :resent::text::boolean
        and asked.ord in (select arriving.ord from arriving)
@@ -163,31 +152,20 @@ placed as (
 ),
 placed_again as (
     insert into wherry.live (
-           id, position, token, created_at, run_after, discard_at, timeout_seconds, ttl_seconds, key_ttl_seconds,
-           max_attempts, priority, state, queue, type, key, tags, headers, retry, payload
+           id, position, token, key, key_ttl_seconds, payload,
+           created_at, run_after, discard_at, timeout_seconds, ttl_seconds, max_attempts, priority, state, queue, type, tags,
+           headers, retry
     )
     select asked.id,
            nextval('wherry.position'::regclass),
            :token::text::bigint,
-           wherry.now(),
-           asked.run_after,
-           wherry.now() + asked.ttl_seconds * interval '1 second',
-           asked.timeout_seconds,
-           asked.ttl_seconds,
-           asked.key_ttl_seconds,
-           asked.max_attempts,
-           asked.priority,
-           case when asked.run_after > wherry.now() then 'delayed' else 'ready' end,
-           asked.queue,
-           asked.type,
            asked.key,
-           asked.tags,
-           asked.headers,
-           asked.retry,
+           asked.key_ttl_seconds,
            case when :large::text = 'true' and length(asked.payload::text) > 2000
                 then wherry.put_apart(asked.id, asked.queue, asked.payload, true)
                 else asked.payload
-                 end
+                 end,
+           -- part: as_asked
       from asked
      where :resent::text::boolean
        and asked.ord in (select arriving.ord from arriving)

@@ -7,8 +7,9 @@ one task. Ids that are never used leave gaps, which mean nothing.
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
+
+from wherry.own_lock import OwnLock
 
 _FEWEST = 8
 _MOST = 1000
@@ -22,14 +23,14 @@ class TaskIds:
     """A thread-safe stock of drawn ids. A forked child starts with none: these are its parent's."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._own = OwnLock()
         self._stock: deque[int] = deque()
         self._block = _FEWEST
         self._pid = os.getpid()
 
     def take(self, n: int) -> tuple[int, ...] | None:
         """Return *n* ids, or None if so many are not in stock."""
-        with self._lock:
+        with self._own.lock:
             if self._pid != os.getpid():
                 self._stock.clear()
                 self._pid = os.getpid()
@@ -41,12 +42,12 @@ class TaskIds:
 
     def forget(self) -> None:
         """Throw the stock away: one of these names another task already, so may the others."""
-        with self._lock:
+        with self._own.lock:
             self._stock.clear()
 
     def draw_for(self, n: int) -> int:
         """Return how many ids to draw for a call of *n*: busy enqueuers draw larger blocks."""
-        with self._lock:
+        with self._own.lock:
             most = max(_MOST, min(n * _MOST_CALLS, _MOST_AHEAD))
             # The block was perhaps made for larger calls than this one.
             block = min(self._block, most)
@@ -55,6 +56,6 @@ class TaskIds:
 
     def add(self, drawn: list[int], *, n: int) -> tuple[int, ...]:
         """Keep drawn ids for later, and return *n* of them for now."""
-        with self._lock:
+        with self._own.lock:
             self._stock.extend(drawn[n:])
         return tuple(drawn[:n])

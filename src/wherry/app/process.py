@@ -37,6 +37,7 @@ from wherry.domain.options import check_integer
 from wherry.dsn import check_text, is_server, read_dsn, read_server
 from wherry.errors import ConfigError, DSNMissing, MigrationError
 from wherry.migrations import migrate
+from wherry.own_lock import OwnLock
 from wherry.tasks.task import AMBIENT
 from wherry.telemetry.meters import Meters
 from wherry.telemetry.readings import steadily
@@ -109,7 +110,7 @@ class Process:
         self._real_dsn: str | None = None
         self._embedded: embedded.Embedded | None = None
         self._ambient = tx
-        self._lock = threading.RLock()
+        self._own = OwnLock(threading.RLock)
         self._pid = os.getpid()
         self._pool: OurBlockingTransport | None = None
         self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, OurTransport] = (
@@ -122,7 +123,7 @@ class Process:
 
         Raises DSNMissing, or ConfigError for a text that is no DSN.
         """
-        with self._lock:
+        with self._own.lock:
             if self._real_dsn is None:
                 given = self._given_dsn or os.environ.get(DSN_VARIABLE)
                 if not given:
@@ -179,7 +180,7 @@ class Process:
         For tests, where every one has a database of its own. Closes the blocking pool; raises
         ConfigError while a loop that is not closed has a pool, which only that loop can close.
         """
-        with self._lock:
+        with self._own.lock:
             if any(not loop.is_closed() for loop in self._pools):
                 raise ConfigError(
                     "the App has connections in an event loop: `await app.aclose()` there, before"
@@ -234,7 +235,7 @@ class Process:
 
     def close(self) -> None:
         """Close this process's blocking pool and let go of an embedded server."""
-        with self._lock:
+        with self._own.lock:
             if self._pool is not None and self._pid == os.getpid():
                 self._pool.close()
             self._pool = None
@@ -258,7 +259,7 @@ class Process:
         made = self._pool
         if made is not None and self._pid == os.getpid():
             return made
-        with self._lock:
+        with self._own.lock:
             self._notice_fork()
             if self._pool is None:
                 self._pool = self._made_blocking(self.dsn)
@@ -319,7 +320,7 @@ class Process:
         return self.settings.acquire_timeout.total_seconds()
 
     def _notice_fork(self) -> None:
-        with self._lock:
+        with self._own.lock:
             if self._pid != os.getpid():
                 # The parent's connections are not ours to use, nor to close.
                 self._pid = os.getpid()

@@ -7,12 +7,12 @@ end. A process that nobody asks has no Meters at all.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from wherry.own_lock import OwnLock
 from wherry.telemetry.families import BATCH_BOUNDS, COMMAND_BOUNDS
 from wherry.telemetry.readings import Counted, Reading, added_up
 
@@ -23,7 +23,7 @@ class Meters:
     """The numbers of one process; any thread may count and read."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._own = OwnLock()
         self._seconds: dict[str, Counted] = {}
         self._errors: Counter[str] = Counter()
         self._leased = Counted(BATCH_BOUNDS)
@@ -33,7 +33,7 @@ class Meters:
 
     def took(self, command: str, seconds: float) -> None:
         """Count a command that was answered."""
-        with self._lock:
+        with self._own.lock:
             counted = self._seconds.get(command)
             if counted is None:
                 counted = self._seconds[command] = Counted(COMMAND_BOUNDS)
@@ -41,22 +41,22 @@ class Meters:
 
     def failed(self, command: str) -> None:
         """Count a command that raised."""
-        with self._lock:
+        with self._own.lock:
             self._errors[command] += 1
 
     def leased(self, tasks: int) -> None:
         """Count a lease that brought tasks."""
-        with self._lock:
+        with self._own.lock:
             self._leased.add(tasks)
 
     def reported(self, outcomes: int) -> None:
         """Count a report."""
-        with self._lock:
+        with self._own.lock:
             self._reported.add(outcomes)
 
     def ask(self, read: Read) -> None:
         """Ask *read*, too, whenever somebody wants to know."""
-        with self._lock:
+        with self._own.lock:
             self._asked.append(read)
 
     @contextmanager
@@ -67,13 +67,13 @@ class Meters:
             yield
         finally:
             last = [reading for reading in read() if reading.only_grows]
-            with self._lock:
+            with self._own.lock:
                 self._asked.remove(read)
                 self._kept = added_up([*self._kept, *last])
 
     def read(self) -> list[Reading]:
         """Return all there is to tell now."""
-        with self._lock:
+        with self._own.lock:
             asked = list(self._asked)
             found = [
                 *(

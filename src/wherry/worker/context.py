@@ -19,6 +19,7 @@ from wherry.domain.schedule import PLANNED_HEADER, SCHEDULE_HEADER, read_planned
 from wherry.domain.stored import decode
 from wherry.domain.task import Enqueued
 from wherry.errors import LeaseLost
+from wherry.own_lock import OwnLock
 from wherry.tasks.task import AMBIENT
 from wherry.telemetry.loggers import logger
 
@@ -28,7 +29,7 @@ _current: ContextVar[Context] = ContextVar("wherry_current")
 # Makes a context the current one, in the calling contextvars context.
 enter = _current.set
 # Two threads of one handler must not wait for an event each.
-_making_event = threading.Lock()
+_making_event = OwnLock()
 
 
 class AppCalls(Protocol):
@@ -117,7 +118,7 @@ class Context:
 
     def wait_cancelled(self, seconds: float) -> bool:
         """Wait up to *seconds* for `cancelled`: a sleep that ends when it is time to stop."""
-        with _making_event:
+        with _making_event.lock:
             if self._event is None:
                 self._event = threading.Event()
         # Only now: whoever tells us sets the flag before looking for an event.

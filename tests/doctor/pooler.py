@@ -18,6 +18,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 _SSL, _GSS = 80877103, 80877104
 _OWN_PID = 424242
+_SAID = b"SFATAL\0VFATAL\0C08P01\0Munsupported startup parameter: options\0\0"
+_REFUSAL = b"E" + struct.pack("!i", 4 + len(_SAID)) + _SAID
 
 
 @dataclass
@@ -33,12 +35,16 @@ class Pooler:
     """Stands before the server of `dsn`, and is reached by `pooled`; a context manager."""
 
     dsn: str
-    # More sessions than these are not opened: who asks for one is turned away.
+    # More sessions than these are not opened: who asks for one is turned away, or waits.
     most: int = 100
+    waits: bool = False
+    # Whether startup parameters of PostgreSQL's settings pass, as PgBouncer lets them only if told.
+    lets_settings_pass: bool = True
     _sessions: int = 0
     _idle: list[_Server] = field(default_factory=list)
     _open: list[socket.socket] = field(default_factory=list)
-    _turn: threading.Lock = field(default_factory=threading.Lock)
+    _turn: threading.Condition = field(default_factory=threading.Condition)
+    _over: bool = False
 
     def __enter__(self) -> Self:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -56,6 +62,9 @@ class Pooler:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        with self._turn:
+            self._over = True
+            self._turn.notify_all()
         for sock in (self._listener, *self._open):
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -71,24 +80,45 @@ class Pooler:
     def _serve(self, client: socket.socket) -> None:
         with closing(client), suppress(OSError, EOFError):
             startup = _startup(client)
-            first = self._take(startup)
-            # A process id of its own, in place of the session's.
-            client.sendall(first.greeting)
-            self._idle.append(first)
-            server: _Server | None = None
-            while True:
-                kind, message = _message(client)
-                if kind == b"X":
-                    return
-                server = server or self._take(startup)
-                server.sock.sendall(message)
-                # A query, or the end of a row of messages: now the session answers.
-                if kind in (b"Q", b"S") and self._is_over(client, server):
-                    self._idle.append(server)
-                    server = None
+            if not self.lets_settings_pass and b"\0options\0" in startup:
+                client.sendall(_REFUSAL)
+                return
+            server: _Server | None = self._take(startup)
+            try:
+                # A process id of its own, in place of the session's.
+                client.sendall(server.greeting)
+                self._give_back(server)
+                server = None
+                while True:
+                    kind, message = _message(client)
+                    if kind == b"X":
+                        return
+                    server = server or self._take(startup)
+                    server.sock.sendall(message)
+                    # A query, or the end of a row of messages: now the session answers.
+                    if kind in (b"Q", b"S") and self._is_over(client, server):
+                        self._give_back(server)
+                        server = None
+            finally:
+                if server is not None:
+                    self._drop(server)
+
+    def _drop(self, server: _Server) -> None:
+        """End a session whose client has gone in the middle, as PgBouncer does."""
+        server.sock.close()
+        with self._turn:
+            self._sessions -= 1
+            self._turn.notify()
+
+    def _give_back(self, server: _Server) -> None:
+        with self._turn:
+            self._idle.append(server)
+            self._turn.notify()
 
     def _take(self, startup: bytes) -> _Server:
         with self._turn:
+            while self.waits and not self._idle and self._sessions == self.most and not self._over:
+                self._turn.wait()
             if self._idle:
                 return self._idle.pop()
             if self._sessions == self.most:

@@ -167,12 +167,12 @@ def test_what_a_server_can_lack_is_judged_one_by_one() -> None:
     assert verdicts(replace(SAFE, encoding="EUC_JP")) == {"encoding": Verdict.PROBLEM}
 
 
-@pytest.mark.parametrize("sessions", [1, 100])
+@pytest.mark.parametrize(("sessions", "waits"), [(1, False), (1, True), (100, False)])
 def test_a_pooler_that_shares_sessions_is_told_of_at_the_start(
-    dsn: str, caplog: pytest.LogCaptureFixture, sessions: int
+    dsn: str, caplog: pytest.LogCaptureFixture, sessions: int, waits: bool
 ) -> None:
     """PGB-01, PGB-03: LISTEN through it hears nothing, so what to do instead is said."""
-    with Pooler(dsn, most=sessions) as pooler:
+    with Pooler(dsn, most=sessions, waits=waits) as pooler:
         require_fit(pooler.pooled, schema="wherry", allow_unsafe=False)
 
     assert "notifications never arrive" in caplog.text

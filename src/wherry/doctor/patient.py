@@ -28,7 +28,7 @@ from wherry.transport.faults import one_line
 STATEMENT_SECONDS: Final = 3.0
 _LOCK_SECONDS: Final = 0.5
 # Above the server's own limit, which speaks first if it still can.
-_ANSWER_SECONDS: Final = 10.0
+ANSWER_SECONDS: Final = 10.0
 _LIMITS: Final = (
     "select pg_catalog.set_config('statement_timeout', %s, true),"
     " pg_catalog.set_config('lock_timeout', %s, true),"
@@ -58,6 +58,12 @@ class Patient:
         self.dsn = dsn
         self.schema = schema
         self._connection = connect(dsn)
+        info = self._connection.info
+        # Where the server is, without anything secret, and as whom we look: these are asked for
+        # when the connection may be lost, too.
+        self.server = f"{info.host}:{info.port}"
+        self.database = info.dbname
+        self.role = info.user
 
     @property
     def connection(self) -> Connection:
@@ -65,22 +71,6 @@ class Patient:
         if self._connection.closed:
             self._connection = connect(self.dsn)
         return self._connection
-
-    @property
-    def server(self) -> str:
-        """Where the server is, without anything secret."""
-        info = self._connection.info
-        return f"{info.host}:{info.port}"
-
-    @property
-    def database(self) -> str:
-        """The database's name."""
-        return self._connection.info.dbname
-
-    @property
-    def role(self) -> str:
-        """As whom we look."""
-        return self._connection.info.user
 
     def rows(self, name: str, **params: Any) -> Rows:
         """Return the rows of the statement sql/<name>.sql. Raises what the driver raises."""
@@ -146,7 +136,7 @@ def _connect(parameters: Mapping[str, Any]) -> Connection:
         )
     except psycopg.OperationalError as error:
         raise Unavailable(f"cannot connect to the database: {one_line(error)}") from error
-    connection.answer_seconds = _ANSWER_SECONDS
+    connection.answer_seconds = ANSWER_SECONDS
     connection.read_only = True
     return connection
 

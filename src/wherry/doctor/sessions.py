@@ -10,13 +10,14 @@ import psycopg
 from wherry.commands.base import Rows
 from wherry.doctor.check import Check, asked
 from wherry.doctor.finding import Judgment, fine, problem, warning
-from wherry.doctor.patient import Patient, connect
+from wherry.doctor.patient import ANSWER_SECONDS, Patient, connect
 from wherry.domain.durations import span
 
 _MANY, _TOO_MANY = 0.8, 0.95
 # A worker's connections are idle for so long: the listener proves that it lives every 30 s.
 _IDLE_SECONDS: Final = 45.0
 _CLOCK_SECONDS: Final = 2.0
+_TURN_SECONDS: Final = 2.0
 
 
 def judge_use(rows: Rows) -> Judgment:
@@ -103,13 +104,18 @@ def look_at_pooler(patient: Patient) -> Judgment:
     [pid] = patient.row("doctor/read_backend")
     if pid == patient.connection.info.backend_pid:
         return judge_pooler(is_pooled=False, is_shared=False)
+    ours = patient.connection
     with connect(patient.dsn) as other, other.transaction():
         other.execute("select 1")
+        # In vain if it is the only one, and all who are behind that pooler wait meanwhile.
+        ours.answer_seconds = _TURN_SECONDS
         try:
             [now] = patient.row("doctor/read_backend")
         except psycopg.OperationalError:
             # The only one there is, and the other session has it now.
             now = None
+        finally:
+            ours.answer_seconds = ANSWER_SECONDS
     return judge_pooler(is_pooled=True, is_shared=now != pid)
 
 

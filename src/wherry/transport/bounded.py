@@ -12,12 +12,13 @@ import select
 from collections.abc import Generator
 from functools import cached_property
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import waiting
 from psycopg.waiting import Ready, Wait
 
+from wherry.transport.connect import without_settings
 from wherry.transport.prepared import Prepared
 
 R = TypeVar("R")
@@ -44,6 +45,17 @@ class Connection(psycopg.Connection[Any]):
         """What it has prepared besides what psycopg has."""
         return Prepared(self)
 
+    @classmethod
+    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
+        """Connect; where a pooler lets none of our settings pass, without them."""
+        try:
+            return super().connect(conninfo, **kwargs)
+        except psycopg.OperationalError as error:
+            bare = without_settings(conninfo, refused=error)
+            if bare is None:
+                raise
+        return super().connect(bare, **kwargs)
+
     def wait(self, gen: Generator[Any, Any, R], *args: Any, **limits: Any) -> R:
         """Drive one exchange with the server."""
         return super().wait(_bounded(gen, self), *args, **limits)
@@ -68,6 +80,17 @@ class AsyncConnection(psycopg.AsyncConnection[Any]):
     def prepared(self) -> Prepared:
         """What it has prepared besides what psycopg has."""
         return Prepared(self)
+
+    @classmethod
+    async def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
+        """Connect; where a pooler lets none of our settings pass, without them."""
+        try:
+            return await super().connect(conninfo, **kwargs)
+        except psycopg.OperationalError as error:
+            bare = without_settings(conninfo, refused=error)
+            if bare is None:
+                raise
+        return await super().connect(bare, **kwargs)
 
     async def wait(self, gen: Generator[Any, Any, R], *args: Any, **limits: Any) -> R:
         """Drive one exchange with the server."""

@@ -1,7 +1,8 @@
 """How our own connections are made: dead peers are noticed, and plans are pinned.
 
 Everything is a startup parameter, so it holds from the first statement and needs no state per
-transaction.
+transaction. A pooler may refuse such parameters, and then we go without: to set them later would
+set them for whoever shares its sessions, too.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from psycopg.conninfo import make_conninfo
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from wherry.config import PoolSettings
 from wherry.dsn import read_dsn
@@ -20,7 +22,6 @@ from wherry.dsn import read_dsn
 # half-way.
 _OPTIONS = {
     "default_transaction_isolation": "read\\ committed",
-    "jit": "off",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_mergejoin": "off",
@@ -30,6 +31,11 @@ _OPTIONS = {
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "60s",
 }
+
+# The last of ours in a text: what comes after it is the DSN's own.
+_LAST = "-c jit=off"
+# PgBouncer's words, in any of its versions, unless it was told what to ignore.
+_REFUSED = "unsupported startup parameter"
 
 # For loops that send the same few statements all day. They are worth more soon than late: a server
 # that cannot answer them in time is left. And a plan of one's own for each call, which PostgreSQL
@@ -61,8 +67,19 @@ def connection_text(
         # Of several hosts only the one that accepts writes will do.
         wanted["target_session_attrs"] = "read-write"
     text = " ".join(f"-c {key}={value}" for key, value in {**_OPTIONS, **(options or {})}.items())
-    wanted["options"] = f"{text} {given.pop('options', '')}".strip()
+    wanted["options"] = f"{text} {_LAST} {given.pop('options', '')}".strip()
     return make_conninfo(**{**wanted, **given})
+
+
+def without_settings(text: str, *, refused: psycopg.Error) -> str | None:
+    """Return *text* without our own settings if *refused* was because of them, else None."""
+    if _REFUSED not in str(refused):
+        return None
+    given: dict[str, Any] = conninfo_to_dict(text)
+    _, last, own = str(given.get("options", "")).partition(_LAST)
+    if not last:
+        return None
+    return make_conninfo(**{**given, "options": own.strip() or None})
 
 
 def _milliseconds(duration: timedelta) -> int:

@@ -2,9 +2,10 @@
 
 Pure: the instants come from whoever asks, and they are the database's. Which local time is which
 instant is cronsim's answer, which does as Debian's cron: a time of day comes once a local day, at
-the jump if clocks skip it; what says `*` for its minutes or hours goes by real time. Two things
-that it does not see to are seen to here: no instant comes twice, and none before the one asked for
-(it would tell a time of day of the first of two equal hours while the second is under way).
+the jump if clocks skip it; what says `*` for its minutes or hours goes by real time. Three things
+that it does not see to are seen to here: no instant comes twice, none before the one asked for
+(it would tell a time of day of the first of two equal hours while the second is under way), and
+none is passed over where clocks change by half an hour.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import difflib
 import zoneinfo
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, TypeVar
@@ -33,6 +34,12 @@ IN_TIME: Final = timedelta(seconds=60)
 # So many times are looked at in one step, so that neither a worker's loop nor a lock is held for
 # long; what a week of minutes takes is a few such steps.
 LOOK_AT: Final = 1000
+
+# How long after a change of clocks by half an hour cronsim may be astray, and more.
+_ASTRAY: Final = timedelta(days=2)
+# No zone changes its clocks to and fro by part of an hour within this.
+_STEADY: Final = timedelta(days=28)
+_HOUR: Final = timedelta(hours=1)
 
 _FIELDS: Final = {
     "Bad second": "its seconds are none of 0 to 59",
@@ -93,6 +100,8 @@ class Cron:
         for local in CronSim(self.expression, last.astimezone(zone)):
             here = local.astimezone(UTC)
             if here > last:
+                if zone is not UTC and self._goes_by_real_time:
+                    yield from self._passed_over(last, here, zone)
                 last = here
                 yield here
 
@@ -103,6 +112,28 @@ class Cron:
             reason = "it has no time within fifty years: is there such a day?"
             raise InvalidOption("cron", self.expression, reason)
         return found
+
+    @property
+    def _goes_by_real_time(self) -> bool:
+        fields = self.expression.split()
+        return len(fields) == 6 or "*" in (fields[0][0], fields[1][0])
+
+    def _passed_over(self, start: datetime, end: datetime, zone: tzinfo) -> Iterator[datetime]:
+        """Yield the times between these that cronsim has not told.
+
+        It goes on by whole hours of real time. Where the clocks change by half of one, it comes to
+        the middle of local hours and not to their beginnings, until the next midnight. What is
+        behind such a change is asked for anew, by clocks that never change.
+        """
+        for change in _odd_changes(zone, start - _ASTRAY, end):
+            offset = change.astimezone(zone).utcoffset() or timedelta()
+            just_before = (change - timedelta(seconds=1)).astimezone(timezone(offset))
+            for local in CronSim(self.expression, just_before):
+                here = local.astimezone(UTC)
+                if here >= min(end, change + _ASTRAY):
+                    break
+                if here > start:
+                    yield here
 
 
 def read_cron(expression: object, tz: object = "UTC") -> Cron:
@@ -213,6 +244,26 @@ def _word(words: type[W], word: object, *, option: str) -> W:
     if isinstance(word, str) and word in set(words):
         return words(word)
     raise InvalidOption(option, word, f"choose one of {', '.join(words)}")
+
+
+def _odd_changes(zone: tzinfo, start: datetime, end: datetime) -> Iterator[datetime]:
+    """Yield the instants behind *start*, up to *end*, at which clocks change by part of an hour."""
+    while start < end:
+        until = min(start + _STEADY, end)
+        if _beside_hours(zone, start) != (beside := _beside_hours(zone, until)):
+            low, change = start, until
+            while change - low > timedelta(seconds=1):
+                middle = low + (change - low) // 2
+                low, change = (
+                    (low, middle) if _beside_hours(zone, middle) == beside else (middle, change)
+                )
+            yield change.replace(microsecond=0)
+        start = until
+
+
+def _beside_hours(zone: tzinfo, at: datetime) -> timedelta:
+    """Return what is over whole hours in how far *zone* is from UTC."""
+    return (at.astimezone(zone).utcoffset() or timedelta()) % _HOUR
 
 
 @lru_cache(maxsize=128)

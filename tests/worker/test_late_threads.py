@@ -25,9 +25,11 @@ async def test_a_plain_handler_does_not_start_when_its_thread_comes_too_late() -
     lease = make_lease(seconds=5)
 
     class LateThreads(Threads):
-        async def run(self, context: Context, function: Callable[[], Any]) -> Ended:
+        async def run(
+            self, context: Context, function: Callable[[], Any], *, gives_up: Callable[[], bool]
+        ) -> Ended:
             lease.deadline = monotonic()
-            return await super().run(context, function)
+            return await super().run(context, function, gives_up=gives_up)
 
     threads = LateThreads(name="late")
     runner = Runner(app, app.registry, threads, is_ending=lambda: False)

@@ -125,7 +125,7 @@ class Runner:
         self._threads = threads
         # Called when a handler is about to be waited for: most end without.
         self._waits = waits
-        # Whether the whole loop is being canceled, when a cancellation is no handler's fault.
+        # Whether the slot itself is being canceled, when a cancellation is no handler's fault.
         self._is_ending = is_ending
         # What is running now and has had to be waited for: of the rest nobody could ask meanwhile.
         self.running: dict[Fence, Attempt] = {}
@@ -166,7 +166,7 @@ class Runner:
             if coroutine is None and error is None:
                 # Most of what is quick ends here, without anything made to wait with.
                 if slot is not None and slot.cancelling():
-                    await _absorb(slot)
+                    await absorb(slot)
                 return _after_return(value, context, task_type)
         attempt = Attempt(context, lease, now, slot)
         fence = lease.fence
@@ -182,7 +182,7 @@ class Runner:
             except BaseException as raised:  # noqa: BLE001 - the border around every handler
                 error = raised
             if slot is not None and slot.cancelling():
-                await _absorb(slot)
+                await absorb(slot)
             if error is not None:
                 return self._after_error(error, attempt, task_type)
             if attempt.reason is Reason.LOST and not context.completing:
@@ -216,7 +216,7 @@ class Runner:
             return function(**arguments)
 
         attempt.in_thread = True
-        error, value = await self._threads.run(own, call)
+        error, value = await self._threads.run(own, call, gives_up=self._is_ending)
         attempt.in_thread = False
         if error is None and inspect.isawaitable(value):
             with suppress(AttributeError):
@@ -325,8 +325,8 @@ async def _finish(made: Any) -> Any:
     return await made if inspect.isawaitable(made) else made
 
 
-async def _absorb(slot: asyncio.Task[Any]) -> None:
-    """Take in a cancellation that was for the handler: it must not hit the slot's next wait."""
+async def absorb(slot: asyncio.Task[Any]) -> None:
+    """Take in a cancellation that was for a handler: it must not hit the slot's next wait."""
     with suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
     while slot.cancelling():

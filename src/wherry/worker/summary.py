@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from wherry.domain.lease import Reported
+from wherry.telemetry.loggers import logger
+
+log = logger("wherry.worker")
 
 
 @dataclass(slots=True)
@@ -34,3 +37,17 @@ class Summary:
             self.answers[answers[0]] += n
         else:
             self.answers.update(answers)
+
+    def leave(self, *, abandoned: Iterable[int], unreported: Iterable[int]) -> None:
+        """Take note of the tasks that are left, and name them in the log."""
+        self.abandoned, self.unreported = sorted(abandoned), sorted(unreported)
+        if self.abandoned:
+            log.warning(
+                "still running and left behind, to run again when their leases run out: tasks %s",
+                ", ".join(map(str, self.abandoned)),
+            )
+        if self.unreported:
+            log.error(
+                "the outcomes of these tasks could not be stored, they will run again: %s",
+                ", ".join(map(str, self.unreported)),
+            )

@@ -27,14 +27,17 @@ class Threads:
         self._made = 0
         self._lock = threading.Lock()
 
-    async def run(self, context: Context, function: Callable[[], Any]) -> Ended:
+    async def run(
+        self, context: Context, function: Callable[[], Any], *, gives_up: Callable[[], bool]
+    ) -> Ended:
         """Run *function* in a thread, in *context*.
 
-        If the awaiting side is canceled the function goes on, and how it ends is dropped. Raises
-        RuntimeError if the system has no thread left; then the function does not run.
+        A cancellation cannot end it, so it is waited for all the same; only where *gives_up* says
+        so it goes on alone, and how it ends is dropped. Raises RuntimeError if the system has no
+        thread left; then the function does not run.
         """
         loop = asyncio.get_running_loop()
-        call = _Call(loop, loop.create_future(), context, function)
+        call = _Call(loop, context, function)
         with self._lock:
             needs_thread = not self._idle
             if not needs_thread:
@@ -44,7 +47,14 @@ class Threads:
             threading.Thread(target=self._serve, name=name, daemon=True).start()
             self._made += 1
         self._work.put(call)
-        return await call.ended
+        while call.ended is None:
+            try:
+                await call.waited
+            except asyncio.CancelledError:
+                if gives_up():
+                    raise
+                call.waited = loop.create_future()
+        return call.ended
 
     def close(self) -> None:
         """Let every thread end after what it is doing."""
@@ -65,17 +75,15 @@ class Threads:
 class _Call:
     """One function call on its way through a thread."""
 
-    __slots__ = ("_context", "_function", "_loop", "ended")
+    __slots__ = ("_context", "_function", "_loop", "ended", "waited")
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        ended: asyncio.Future[Ended],
-        context: Context,
-        function: Callable[[], Any],
+        self, loop: asyncio.AbstractEventLoop, context: Context, function: Callable[[], Any]
     ) -> None:
         self._loop = loop
-        self.ended = ended
+        # How it ended, and what is done when that is known; both of the loop.
+        self.ended: Ended | None = None
+        self.waited: asyncio.Future[None] = loop.create_future()
         self._context = context
         self._function = function
 
@@ -87,12 +95,12 @@ class _Call:
 
     def tell(self, error: BaseException | None, value: Any) -> None:
         try:
-            self._loop.call_soon_threadsafe(_settle, self.ended, (error, value))
+            self._loop.call_soon_threadsafe(self._settle, (error, value))
         except RuntimeError:
             # The loop is closed: the worker is gone, and the lease with it.
             return
 
-
-def _settle(future: asyncio.Future[Ended], ended: Ended) -> None:
-    if not future.done():
-        future.set_result(ended)
+    def _settle(self, ended: Ended) -> None:
+        self.ended = ended
+        if not self.waited.done():
+            self.waited.set_result(None)

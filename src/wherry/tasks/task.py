@@ -12,10 +12,17 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack, cast
 
-from wherry.domain.options import EnqueueOptions, Options, SpecMaker, TaskSpec, check_flag
+from wherry.domain.options import (
+    EnqueueOptions,
+    Options,
+    SpecMaker,
+    TaskSpec,
+    check_flag,
+    check_list,
+)
 from wherry.domain.specs import Alike, Specs
 from wherry.domain.task import Enqueued
-from wherry.errors import HandlerError
+from wherry.errors import HandlerError, InvalidTask
 from wherry.tasks.payload import encode
 
 if sys.version_info >= (3, 14):
@@ -166,7 +173,7 @@ class TaskType(Generic[P, R]):
         return self._spec_maker(index=None)(text)
 
     def _specs(self, calls: Iterable[Mapping[str, Any]]) -> Specs:
-        given = list(calls)
+        given = check_list(calls, option="calls", of="dicts")
 
         def making(start: int, stop: int) -> list[Alike]:
             texts = [self._text(given[index], index) for index in range(start, stop)]
@@ -175,13 +182,21 @@ class TaskType(Generic[P, R]):
         return Specs(len(given), making)
 
     def _text(self, call: Mapping[str, Any], index: int) -> str:
-        payload = cast("dict[str, Any]", call) if type(call) is dict else dict(call)
+        if type(call) is dict:
+            payload = cast("dict[str, Any]", call)
+        elif hasattr(call, "keys"):
+            # Rows of some drivers are read like a mapping, and are none for Python.
+            payload = dict(call)
+        else:
+            kind = type(call).__name__
+            raise InvalidTask(f"must be a dict of the arguments by name, not {kind}", index=index)
+        text = encode(payload, index=index)
         if payload.keys() != self.signature[0]:
             try:
                 self.bind(payload)
             except HandlerError as error:
                 raise HandlerError(f"task {index} of the batch: {error}") from None
-        return encode(payload, index=index)
+        return text
 
     def _spec_maker(self, *, index: int | None) -> SpecMaker:
         """The options are those of the type, so they are checked once."""

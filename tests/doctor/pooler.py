@@ -83,11 +83,12 @@ class Pooler:
             if not self.lets_settings_pass and b"\0options\0" in startup:
                 client.sendall(_REFUSAL)
                 return
-            server: _Server | None = self._take(startup)
+            first = self._take(startup)
+            server: _Server | None = first
             try:
                 # A process id of its own, in place of the session's.
-                client.sendall(server.greeting)
-                self._give_back(server)
+                client.sendall(first.greeting)
+                self._give_back(first)
                 server = None
                 while True:
                     kind, message = _message(client)

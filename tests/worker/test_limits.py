@@ -10,7 +10,9 @@ import wherry
 from tests.facts import await_for
 from tests.worker.support import all_finished, at_work, drained, finished
 from wherry.domain.lease import Reported
+from wherry.domain.retry import Fixed
 from wherry.domain.state import State
+from wherry.testing import Clock
 
 NEVER = timedelta(seconds=600)
 # What starts at all was not found by a poll.
@@ -38,6 +40,28 @@ async def test_a_task_that_waits_for_room_starts_when_there_is_some(app: wherry.
         await await_for(lambda: len(ends) == len(made))
         ends[-1].set()
         await all_finished(app, [each.id for each in made])
+
+
+async def test_what_a_dead_worker_held_is_recovered_where_it_takes_all_the_room(
+    app: wherry.App, clock: Clock
+) -> None:
+    """PRI-06: what ran out counts until it is taken back, and no limit keeps it from that."""
+
+    @app.task(name="t", retry=Fixed(0))
+    async def t() -> None:
+        pass
+
+    await app.aset_queue_limits("default", max_running=2)
+    held, later = await t.aenqueue_many([{}] * 2), await t.aenqueue_many([{}] * 3)
+    assert len(await app.alease(worker="dead", max_tasks=9, lease_for=5)) == 2
+    clock.advance(seconds=6)
+
+    async with at_work(app, **WITHOUT_POLLS):
+        recovered = await all_finished(app, [each.id for each in held])
+        others = await all_finished(app, [each.id for each in later])
+
+    assert {(task.state, task.attempts) for task in recovered} == {(State.SUCCEEDED, 2)}
+    assert {(task.state, task.attempts) for task in others} == {(State.SUCCEEDED, 1)}
 
 
 async def test_no_more_handlers_run_at_once_than_may(app: wherry.App) -> None:

@@ -32,7 +32,7 @@ from wherry.transport.bounded import (
     NoAnswer,
 )
 from wherry.transport.connect import connection_text
-from wherry.transport.faults import Fault, fault_of, is_time_up, translated
+from wherry.transport.faults import Fault, fault_of, is_time_up, one_line, translated
 from wherry.transport.patience import SOON_SECONDS, Patience
 from wherry.transport.quiet import quiet_pool
 from wherry.transport.use import PoolUse
@@ -126,7 +126,7 @@ class PoolTransport:
                     heard_nothing = True
                     deadline = max(deadline, monotonic() + _ONCE_MORE_SECONDS)
                 if not may_repeat or monotonic() >= deadline:
-                    raise (translated(error, schema=self.schema) or error) from error
+                    raise self._given_up(error, fault) from error
                 if fault is Fault.LOST:
                     command = command.again()
                     if connection is not None and connection.made_at < asked_at:
@@ -176,6 +176,15 @@ class PoolTransport:
         connection.made_at = monotonic()
         await connection.mind_pooler()
         self._connected()
+
+    def _given_up(self, error: psycopg.Error | OSError, fault: Fault) -> Exception:
+        if fault is Fault.TRANSIENT:
+            # Locks that somebody holds for longer, say: no mistake of the call, and no bug.
+            seconds = self.settings.acquire_timeout.total_seconds()
+            return Unavailable(
+                f"the database let it not through in {seconds:g} s: {one_line(error)}"
+            )
+        return translated(error, schema=self.schema) or error
 
     async def _no_connection(self) -> Unavailable:
         waited: timedelta = self.settings.acquire_timeout

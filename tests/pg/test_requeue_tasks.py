@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -168,6 +169,20 @@ def test_without_key_a_task_gives_up_the_key_that_was_still_its_own(session: Ses
     assert session.task(old).key is None
     assert session.dump("key") == {"key": []}
     assert session.enqueued(key="k").created
+
+
+@pytest.mark.parametrize("told", [{"without_key": True}, {"to_queue": "other"}])
+def test_without_key_it_is_not_kept_for_the_sake_of_that_key(
+    session: Session, told: dict[str, Any]
+) -> None:
+    id_ = dead(session, key="k", key_ttl=timedelta(days=365))
+
+    session.call(RequeueTasks((id_,), **told))
+    session.complete(session.lease_one(queue=session.task(id_).queue))
+
+    kept = session.value("select keep_until - finished_at from wherry.finished")
+    assert kept == timedelta(days=7)
+    assert session.value("select key_until from wherry.finished") is None
 
 
 def test_a_requeued_task_holds_its_key_again(session: Session, clock: Clock) -> None:

@@ -207,7 +207,10 @@ placed as (
     select gone.id, nextval('wherry.position'::regclass), gone.token, gone.created_at,
            wherry.now() + due.wait_seconds * interval '1 second',
            wherry.now() + (due.wait_seconds + gone.ttl_seconds) * interval '1 second', gone.timeout_seconds,
-           gone.ttl_seconds, gone.key_ttl_seconds, gone.max_attempts, gone.priority,
+           gone.ttl_seconds,
+           -- A finished task is kept as long as its key, which this one has no more.
+           case when :without_key::boolean then null else gone.key_ttl_seconds end,
+           gone.max_attempts, gone.priority,
            case when due.wait_seconds > 0 then 'delayed' else 'ready' end, gone.to_queue, gone.type,
            case when :without_key::boolean then null else gone.key end, gone.tags, gone.headers,
            gone.retry, gone.payload, gone.last_error

@@ -15,6 +15,7 @@ import pytest
 import wherry
 from tests.drivers.conftest import Stored
 from tests.drivers.kinds import Kind, driver_error
+from wherry.commands import task_texts
 
 Connect = Callable[..., psycopg.Connection[Any]]
 Observer = psycopg.Connection[Any]
@@ -118,6 +119,32 @@ async def test_a_bad_payload_is_refused_before_anything_is_sent(
     enqueued = await plain_caller.enqueue(app)
     await plain_caller.commit()
     assert stored() == [enqueued.id]
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_more_than_a_message_holds_is_refused_before_anything_is_sent(
+    app: wherry.App,
+    plain_caller: Kind,
+    stored: Stored,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str | None,
+) -> None:
+    """PostgreSQL ends a session that sends a gibibyte; here it is 10,000 bytes."""
+    monkeypatch.setattr(task_texts, "MOST_BYTES_AT_ONCE", 10_000)
+    many: list[Any] = [
+        {"type": "t", "key": key, "payload": {"text": "\u20ac" * 300}},
+        *({"type": "t"},) * 3,
+    ]
+    await plain_caller.begin()
+    before = await plain_caller.call(app, "enqueue_many", many)
+
+    with pytest.raises(wherry.InvalidTask, match=r"take 1\d,\d{3} bytes together; the limit"):
+        await plain_caller.call(app, "enqueue_many", many[:1] * 12)
+    with pytest.raises(wherry.InvalidTask, match="make several"):
+        await app.aenqueue_many(many[:1] * 12, tx=None)
+
+    await plain_caller.commit()
+    assert stored() == [answer.id for answer in before]
 
 
 @pytest.mark.parametrize("key", [None, "key: %s :k"])

@@ -14,10 +14,15 @@ from typing import Any
 
 from wherry.domain.options import TaskSpec
 from wherry.domain.specs import Alike
+from wherry.errors import InvalidTask
 
 # Payloads of more characters stand apart from their tasks, where settings.payloads_apart allows it.
 # PostgreSQL would put them out of line in any case, and copy them when the task ends.
 LARGE_PAYLOAD_CHARACTERS = 2_000
+
+# PostgreSQL takes a message of less than a gibibyte. Where one is longer it ends the session, and
+# with it the caller's transaction, after the whole of it has been sent.
+MOST_BYTES_AT_ONCE = 1_000_000_000
 
 # What the next task of a run has to have in common with the first: all but what stands last.
 _common = itemgetter(slice(0, TaskSpec._fields.index("key_ttl_seconds")))
@@ -126,10 +131,22 @@ def runs_params(
     runs = groupby(zip(specs, drawn, strict=True), key=lambda task: _common(task[0]))
     texts = (_run_text(list(run)) for _, run in runs)
     return {
-        "tasks": f"[{','.join(texts)}]",
+        "tasks": array_of(texts),
         "token": str(token),
         "notify": flag_text(notify),
     }
+
+
+def array_of(texts: Iterable[str]) -> str:
+    """Return a JSON array of what is JSON already. Raises InvalidTask if it is too long to send."""
+    text = f"[{','.join(texts)}]"
+    # A character takes four bytes at most; to count them takes as long as to send them.
+    if len(text) > MOST_BYTES_AT_ONCE // 4 and (size := len(text.encode())) > MOST_BYTES_AT_ONCE:
+        raise InvalidTask(
+            f"these tasks take {size:,} bytes together; the limit of one call is"
+            f" {MOST_BYTES_AT_ONCE:,}: make several"
+        )
+    return text
 
 
 def _run_text(run: list[tuple[TaskSpec, int | None]]) -> str:

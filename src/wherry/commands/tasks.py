@@ -19,6 +19,7 @@ from wherry.commands.task_texts import (
     Look,
     any_large,
     are_plain,
+    array_of,
     flag_text,
     one_params,
     runs_params,
@@ -136,7 +137,7 @@ class EnqueueTasks(Command[list[Enqueued]]):
             [[text, _woken, strange]] = yield Statement(
                 "tasks/enqueue_tasks",
                 {
-                    "tasks": f"[{','.join(texts)}]",
+                    "tasks": array_of(texts),
                     "token": str(self.token),
                     "notify": flag_text(self.notify),
                     "last": flag_text(left == 0),

@@ -168,6 +168,15 @@ def test_an_option_out_of_range_is_refused(cli: Cli, option: str, value: str, re
     assert reason in answer.err
 
 
+def test_a_header_that_is_given_twice_is_refused(cli: Cli) -> None:
+    """As a key that stands twice in the payload: one of them would be lost without a word."""
+    answer = cli("enqueue", "x", "--header", "a=1", "--header", "b=1", "--header", "a=2")
+
+    assert answer.code == 2
+    assert "--header" in answer.err
+    assert "'a' is given twice" in answer.err
+
+
 def test_delay_and_run_after_exclude_one_another(cli: Cli) -> None:
     answer = cli("enqueue", "x", "--delay", "5", "--run-after", "2037-01-31T08:00:00Z")
 

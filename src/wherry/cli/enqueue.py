@@ -81,7 +81,14 @@ def enqueue(
     PAYLOAD is the JSON itself, - to read it from stdin, or @FILE to read it from a file.
     """
     given = read_payload(payload, hint="PAYLOAD")
-    options |= {"key_ttl": key_ttl, "run_after": run_after, "headers": dict(headers) or None}
+    named = dict(headers)
+    if len(named) != len(headers):
+        names = [name for name, _ in headers]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise click.BadParameter(
+            f"{twice!r} is given twice: leave one out", param_hint="'--header'"
+        )
+    options |= {"key_ttl": key_ttl, "run_after": run_after, "headers": named or None}
     with opened(asked) as app:
         answer = app.enqueue(type, given, tags=list(tags), **options)
     out = Output(asked)

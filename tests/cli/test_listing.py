@@ -214,7 +214,7 @@ def test_an_empty_listing_says_so_on_stderr_only(cli: Cli) -> None:
 
 
 def test_data_cannot_drive_the_terminal(cli: Cli, app: App, sql: Callable[..., list[Any]]) -> None:
-    """SEC-01: not by type, queue, key, tag, header, payload, worker, error or reason."""
+    """SEC-01: not by type, queue, schedule, key, tag, header, payload, worker, error or reason."""
     visible = "[bold]x[/bold]\u202e:boom:"
     id = app.enqueue(
         visible, {visible: EVIL}, queue=visible, key=EVIL, tags=[visible],
@@ -224,6 +224,9 @@ def test_data_cannot_drive_the_terminal(cli: Cli, app: App, sql: Callable[..., l
     app.fail(lease, ValueError(EVIL))
     waiting = app.enqueue(visible, {visible: EVIL}, queue=visible, key="k").id
     assert cli("queues", "pause", visible, "--reason", EVIL).code == 0
+    assert cli("types", "pause", visible, "--queue", visible, "--reason", EVIL).code == 0
+    app.add_schedule(visible, "0 3 * * *", visible, payload={visible: EVIL}, queue=visible)
+    app.run_schedule(visible, reason=EVIL)
     sql(
         "insert into wherry.worker (instance, name, host, pid, queues, types, started_at, beat_at,"
         " expires_at, directive, directed_by, directive_reason, slots, version)"
@@ -240,7 +243,11 @@ def test_data_cannot_drive_the_terminal(cli: Cli, app: App, sql: Callable[..., l
         ["dead", "groups"],
         ["dead", "show", str(id)],
         ["queues", "list"],
+        ["types", "list"],
         ["workers", "list"],
+        ["cron", "list"],
+        ["cron", "show", visible],
+        ["cron", "history", visible],
         ["audit", "list"],
     )
 

@@ -84,7 +84,9 @@ async def test_a_connection_that_died_without_a_word_is_given_up_by_its_client(
     server: ServerProcess, notes: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """API-01: long before the poll's own time is over; a ping each 20 s is one a second here."""
-    options = dict(channel._OPTIONS) | {"grpc.keepalive_time_ms": 1000}
+    options = dict(channel._OPTIONS)
+    assert 0 < options["grpc.keepalive_time_ms"] <= 20_000
+    options["grpc.keepalive_time_ms"] = 1000
     monkeypatch.setattr(channel, "_OPTIONS", list(options.items()))
     with Proxy(server.grpc) as proxy:
         async with wherry.App(proxy.address) as remote:

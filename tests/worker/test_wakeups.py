@@ -159,6 +159,20 @@ async def test_a_delayed_task_starts_when_it_is_due_and_not_at_the_next_poll(
     assert began[1] - sent >= 0.3
 
 
+async def test_who_hears_of_nothing_starts_what_was_delayed_when_it_is_due(app: wherry.App) -> None:
+    """CRON-15: its own look around says when the next task is due."""
+    began = asyncio.Event()
+
+    @app.task(name="t")
+    async def t() -> None:
+        began.set()
+
+    await app.aenqueue("t", delay=2)
+    options: dict[str, Any] = {"poll_every": timedelta(seconds=0.1), "look_every": NEVER}
+    async with at_work(app, listen=False, **options), asyncio.timeout(20):
+        await began.wait()
+
+
 async def test_a_worker_that_keeps_up_wants_no_wakeups_until_it_is_idle(
     app: wherry.App, connect: Connect
 ) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.reduction import ForkingPickler
 
 import pytest
 
@@ -74,6 +76,17 @@ def test_a_forked_child_works_with_connections_of_its_own(dsn: str) -> None:
     assert task is not None
     assert (task.state, task.attempts) == (State.SUCCEEDED, 1)
     app.close()
+
+
+@pytest.mark.parametrize("sent", [lambda app: app, lambda app: app.work])
+def test_an_app_that_is_sent_to_a_spawned_process_says_what_to_do(
+    sent: Callable[[wherry.App], object],
+) -> None:
+    """RUN-07: as `spawn` and `forkserver` send what they are to run, before a child is there."""
+    app = wherry.App("host=/nowhere")
+
+    with pytest.raises(TypeError, match="one that is spawned makes its own"):
+        ForkingPickler.dumps(sent(app))
 
 
 async def test_work_inside_a_running_loop_names_what_to_call_instead(app: wherry.App) -> None:

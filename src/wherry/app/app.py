@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, NoReturn, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from wherry.app.calls import Calls
 from wherry.app.calls_blocking import Calls as BlockingCalls
@@ -295,6 +295,13 @@ class App(Calls, BlockingCalls):
             name=name,
             until_empty=until_empty,
             signals=signals,
+        )
+
+    def __reduce_ex__(self, protocol: object, /) -> NoReturn:
+        """Refuse to be sent to another process: nothing that an App holds can go with it."""
+        raise TypeError(
+            "an App cannot be copied into another process: one that is spawned makes its own, by"
+            " importing the module that makes this one; or let it run `wherry worker`"
         )
 
     def __enter__(self) -> Self:

@@ -17,7 +17,7 @@ from psycopg.conninfo import make_conninfo
 import wherry
 from tests.facts import await_for
 from tests.lateness import late_machine
-from tests.worker.support import Slots, at_work, finished, get, set_for_all
+from tests.worker.support import Slots, all_finished, at_work, finished, get, set_for_all
 from wherry.domain.state import State
 from wherry.domain.task import Task
 
@@ -123,6 +123,25 @@ async def test_a_databases_own_isolation_level_disturbs_nothing(
     ended = connection.execute("select state, count(*) from wherry.finished group by 1").fetchall()
     assert ended == [("succeeded", 600)]
     assert set(starts.values()) == {1}
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+async def test_a_limited_queue_is_leased_from_at_any_databases_own_level(
+    app: wherry.App, connect: Connect, isolation: str
+) -> None:
+    """TXN-06: limits are counted at read committed only, so our own sessions set the level."""
+    set_for_all(connect(), default_transaction_isolation=isolation)
+
+    @app.task(name="t")
+    async def t() -> None:
+        pass
+
+    await app.aset_queue_limits("default", max_running=3)
+    made = await t.aenqueue_many([{}] * 20)
+    async with at_work(app):
+        tasks = await all_finished(app, [each.id for each in made])
+
+    assert {(task.state, task.attempts) for task in tasks} == {(State.SUCCEEDED, 1)}
 
 
 async def test_no_transaction_is_open_while_a_handler_runs(

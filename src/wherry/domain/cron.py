@@ -5,7 +5,7 @@ instant is cronsim's answer, which does as Debian's cron: a time of day comes on
 the jump if clocks skip it; what says `*` for its minutes or hours goes by real time. Three things
 that it does not see to are seen to here: no instant comes twice, none before the one asked for
 (it would tell a time of day of the first of two equal hours while the second is under way), and
-none is passed over where clocks change by half an hour.
+what goes by real time bears any change of clocks, by half an hour or at half past.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ IN_TIME: Final = timedelta(seconds=60)
 # long; what a week of minutes takes is a few such steps.
 LOOK_AT: Final = 1000
 
-# How long after a change of clocks by half an hour cronsim may be astray, and more.
-_ASTRAY: Final = timedelta(days=2)
-# No zone changes its clocks to and fro by part of an hour within this.
-_STEADY: Final = timedelta(days=28)
-_HOUR: Final = timedelta(hours=1)
+_SECOND: Final = timedelta(seconds=1)
+# Farther cronsim does not look.
+_FIFTY_YEARS: Final = timedelta(days=50 * 366)
+# No zone changes its clocks to and fro within this.
+_STEADY: Final = timedelta(days=7)
 
 _FIELDS: Final = {
     "Bad second": "its seconds are none of 0 to 59",
@@ -97,11 +97,12 @@ class Cron:
         """
         zone = _zone(self.tz)
         last = instant.astimezone(UTC)
+        if zone is not UTC and self._goes_by_real_time:
+            yield from self._by_real_time(last, zone)
+            return
         for local in CronSim(self.expression, last.astimezone(zone)):
             here = local.astimezone(UTC)
             if here > last:
-                if zone is not UTC and self._goes_by_real_time:
-                    yield from self._passed_over(last, here, zone)
                 last = here
                 yield here
 
@@ -118,22 +119,27 @@ class Cron:
         fields = self.expression.split()
         return len(fields) == 6 or "*" in (fields[0][0], fields[1][0])
 
-    def _passed_over(self, start: datetime, end: datetime, zone: tzinfo) -> Iterator[datetime]:
-        """Yield the times between these that cronsim has not told.
+    def _by_real_time(self, last: datetime, zone: tzinfo) -> Iterator[datetime]:
+        """Yield the times behind *last*, asking by clocks that never change from one change on.
 
-        It goes on by whole hours of real time. Where the clocks change by half of one, it comes to
-        the middle of local hours and not to their beginnings, until the next midnight. What is
-        behind such a change is asked for anew, by clocks that never change.
+        Asked by those of *zone* cronsim goes on by whole hours. Where clocks change by part of an
+        hour, or in the middle of one, it passes over times until the next midnight; and where they
+        go back to before the beginning of an hour, as in Pacific/Chatham, it goes back for ever.
         """
-        for change in _odd_changes(zone, start - _ASTRAY, end):
-            offset = change.astimezone(zone).utcoffset() or timedelta()
-            just_before = (change - timedelta(seconds=1)).astimezone(timezone(offset))
-            for local in CronSim(self.expression, just_before):
+        asked, offset = last, last.astimezone(zone).utcoffset()
+        steady = last
+        while asked - last < _FIFTY_YEARS:
+            for local in CronSim(self.expression, asked.astimezone(_fixed(offset))):
                 here = local.astimezone(UTC)
-                if here >= min(end, change + _ASTRAY):
+                change = _next_change(zone, steady, here)
+                if change is not None:
+                    asked, steady = change - _SECOND, change
+                    offset = change.astimezone(zone).utcoffset()
                     break
-                if here > start:
-                    yield here
+                last = steady = here
+                yield here
+            else:
+                return
 
 
 def read_cron(expression: object, tz: object = "UTC") -> Cron:
@@ -246,24 +252,23 @@ def _word(words: type[W], word: object, *, option: str) -> W:
     raise InvalidOption(option, word, f"choose one of {', '.join(words)}")
 
 
-def _odd_changes(zone: tzinfo, start: datetime, end: datetime) -> Iterator[datetime]:
-    """Yield the instants behind *start*, up to *end*, at which clocks change by part of an hour."""
+def _next_change(zone: tzinfo, start: datetime, end: datetime) -> datetime | None:
+    """Return the first instant behind *start*, up to *end*, at which clocks of *zone* change."""
+    before = start.astimezone(zone).utcoffset()
     while start < end:
         until = min(start + _STEADY, end)
-        if _beside_hours(zone, start) != (beside := _beside_hours(zone, until)):
-            low, change = start, until
-            while change - low > timedelta(seconds=1):
-                middle = low + (change - low) // 2
-                low, change = (
-                    (low, middle) if _beside_hours(zone, middle) == beside else (middle, change)
-                )
-            yield change.replace(microsecond=0)
+        if until.astimezone(zone).utcoffset() != before:
+            while until - start > _SECOND:
+                middle = start + (until - start) // 2
+                steady = middle.astimezone(zone).utcoffset() == before
+                start, until = (middle, until) if steady else (start, middle)
+            return until.replace(microsecond=0)
         start = until
+    return None
 
 
-def _beside_hours(zone: tzinfo, at: datetime) -> timedelta:
-    """Return what is over whole hours in how far *zone* is from UTC."""
-    return (at.astimezone(zone).utcoffset() or timedelta()) % _HOUR
+def _fixed(offset: timedelta | None) -> timezone:
+    return timezone(offset or timedelta())
 
 
 @lru_cache(maxsize=128)

@@ -16,6 +16,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from wherry.config import DEFAULT_SEARCH_TIMEOUT
+from wherry.errors import InvalidTask
 
 if TYPE_CHECKING:
     from wherry.app.app import App
@@ -113,6 +114,8 @@ class Tally:
 
     answers: Counter[str] = field(default_factory=Counter)
     left: list[Answer] = field(default_factory=list)
+    # So many were asked for last, and no answer has come.
+    unknown: int = 0
 
     @property
     def total(self) -> int:
@@ -120,7 +123,8 @@ class Tally:
         return self.answers.total()
 
     def add(self, answers: Sequence[Answer], verb: Verb) -> None:
-        """Count answers, and keep those of tasks that were left alone."""
+        """Count answers to what was asked, and keep those of tasks that were left alone."""
+        self.unknown = 0
         for answer in answers:
             self.answers[answer.answer] += 1
             if answer.answer not in verb.done and len(self.left) < MOST_NAMED:
@@ -202,5 +206,11 @@ def run(
     pace = Pace(rate)
     for step in steps(app, ids, chosen, pace):
         pace.wait(tally.total)
-        tally.add(verb.carry(app, step), verb)
+        tally.unknown = len(step)
+        try:
+            tally.add(verb.carry(app, step), verb)
+        except InvalidTask:
+            # Refused before anything was sent.
+            tally.unknown = 0
+            raise
         told(tally.total)

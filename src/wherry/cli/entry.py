@@ -1,17 +1,18 @@
 """`wherry`: the command, and what its exit code says.
 
     0     done; of a worker: everything that it leased was settled
-    1     not all of it was done, or was refused; the error says which
+    1     not all of it was done, was refused, or could not be told; the error says which
     2     the command line or the set-up is wrong
     3     the database is out of reach
     130   interrupted by Ctrl-C
-    141   nobody reads stdout any more
+    141   nobody reads stdout any more, or it is closed
 
 Errors that Wherry knows are one sentence on stderr; only -v shows where one came from.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -41,6 +42,8 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.Unauthenticated, WRONG),
     (errors.PermissionDenied, WRONG),
 )
+# What a stream says that was opened by somebody else and takes no more; files of ours have names.
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 _AFTER_THE_VERB = ("--dsn", "--json", "--quiet", "--schema", "--verbose", "-q", "-v")
 
 
@@ -60,7 +63,14 @@ class Door(click.Group):
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
                 reconfigure(errors="backslashreplace")
-        return super().main(args, *positional, **extra)
+        try:
+            return super().main(args, *positional, **extra)
+        except OSError as error:
+            if error.filename is not None or error.errno not in _NO_ROOM:
+                raise
+            _stop_writing()
+            print_error(f"Error: what there is to tell could not be written: {error.strerror}")
+            sys.exit(NOT_DONE)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; an option that belongs behind the verb is told its place."""
@@ -139,6 +149,8 @@ def _code_of_refusal(error: Exception) -> int:
 
 def _stop_writing() -> None:
     """Give stdout to nobody, so that the interpreter does not fail at writing its last buffer."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        return
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

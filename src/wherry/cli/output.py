@@ -6,8 +6,10 @@ only to a terminal, and never with NO_COLOR; a pipe gets whole lines, whatever t
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -144,12 +146,14 @@ class Output:
 
 
 def write_out(text: str) -> None:
-    """Write all of *text* to stdout. Raises BrokenPipeError if nobody reads it any more.
+    """Write all of *text* to stdout. Raises BrokenPipeError if nobody reads it, any more or at all.
 
     With PYTHONUNBUFFERED, which containers like to set, Python's own write takes what the kernel
     took for the whole, and the rest of a long answer would be lost without an error.
     """
     stream = sys.stdout
+    if stream is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise BrokenPipeError(errno.EPIPE, "stdout is closed")
     stream.flush()
     left = memoryview(text.encode(stream.encoding, stream.errors or "strict"))
     while left:
@@ -158,11 +162,12 @@ def write_out(text: str) -> None:
 
 
 def print_error(text: str) -> None:
-    """Write *text*, made plain, to stderr."""
+    """Write *text*, made plain, to stderr; where that takes nothing, the exit code has to do."""
     # A process may have been started without one.
     if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]
-        sys.stderr.write(plain(text, lines=True) + "\n")
-        sys.stderr.flush()
+        with suppress(OSError):
+            sys.stderr.write(plain(text, lines=True) + "\n")
+            sys.stderr.flush()
 
 
 def is_terminal() -> bool:

@@ -252,7 +252,10 @@ def change(asked: Asked, verb: bulk.Verb, selected: Selection) -> None:
                 )
             complete = True
         finally:
-            _tell(out, verb, tally, complete=complete)
+            if complete or tally.total or tally.unknown:
+                _tell(out, verb, tally, complete=complete)
+            else:
+                out.note("nothing was changed")
     named_but_not_done = selected.ids is not None and tally.done(verb) < tally.total
     if named_but_not_done or any(tally.answers[answer] for answer in verb.needs_somebody):
         click.get_current_context().exit(1)
@@ -346,10 +349,8 @@ def _tell(out: Output, verb: bulk.Verb, tally: bulk.Tally, *, complete: bool) ->
             named = [each for each in tally.left if each.answer == answer]
             out.line(f"  {_names(named, total=tally.answers[answer])}")
     if not complete:
-        out.note(
-            f"stopped in the middle: of at most {bulk.PAGE} more tasks it is not known;"
-            " running it again is safe"
-        )
+        unknown = f": of {count(tally.unknown, 'more task')} it is not known" * bool(tally.unknown)
+        out.note(f"stopped in the middle{unknown}; running it again is safe")
 
 
 def _names(left: list[bulk.Answer], *, total: int) -> str:

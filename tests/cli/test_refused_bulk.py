@@ -1,0 +1,73 @@
+"""Bulk verbs that end before their first answer: what is then known, and said, of the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from wherry.app.app import App
+from wherry.errors import Unavailable
+
+Cli = Callable[..., Any]
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cancel", "--queue", ""),
+        ("requeue", "--type", "x" * 1000),
+        ("reschedule", "--all", "--delay", "100000w"),
+        ("requeue", "--all", "--to-queue", "a\nb"),
+        ("cancel", "--all", "--reason", "x" * 10_000),
+    ],
+)
+def test_what_is_refused_at_the_door_is_not_half_done(
+    cli: Cli, app: App, words: tuple[str, ...], as_json: tuple[str, ...]
+) -> None:
+    app.cancel(app.enqueue("a").id)
+    app.enqueue("a")
+
+    answer = cli("tasks", *words, "--yes", *as_json)
+
+    assert (answer.code, answer.out) == (2, "")
+    nothing, error = answer.err.splitlines()
+    assert nothing == "nothing was changed"
+    assert error.startswith("Error: ")
+    assert app.count_tasks(state="queued").tasks == 1
+
+
+def test_of_a_step_without_an_answer_it_is_said_how_many_it_was(
+    cli: Cli, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.enqueue_many([{"type": "a"} for _ in range(7)])
+
+    def lost(*_: Any, **__: Any) -> None:
+        raise Unavailable("gone")
+
+    monkeypatch.setattr(App, "cancel_many", lost)
+    answer = cli("tasks", "cancel", "--all", "--yes")
+
+    assert (answer.code, answer.out) == (3, "canceled 0 tasks\n")
+    assert "stopped in the middle: of 7 more tasks it is not known; running it" in answer.err
+
+
+def test_a_run_that_ends_between_two_steps_knows_of_all_its_tasks(
+    cli: Cli, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.enqueue_many([{"type": "a"} for _ in range(7)])
+    listed = App.list_tasks
+    looks = iter("12")
+
+    def once(self: App, **asked: Any) -> Any:
+        if next(looks) == "2":
+            raise Unavailable("gone")
+        return listed(self, **asked | {"limit": 3})
+
+    monkeypatch.setattr(App, "list_tasks", once)
+    answer = cli("tasks", "cancel", "--all", "--yes")
+
+    assert (answer.code, answer.out) == (3, "canceled 3 tasks\n")
+    assert "stopped in the middle; running it again is safe\n" in answer.err

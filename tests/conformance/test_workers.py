@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import uuid
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -21,6 +22,8 @@ from tests.worker.support import (
     in_state,
     until,
 )
+from wherry.commands.maintenance import ParkTasks
+from wherry.commands.workers import BeatWorker
 from wherry.domain.retry import Fixed
 from wherry.domain.state import State
 from wherry.worker import keeper
@@ -280,3 +283,37 @@ async def test_what_waits_for_room_or_for_a_rate_starts_without_a_poll(
 
     async with at_work(app, queues=["narrow", "slow"]):
         await all_finished(app, [each.id for each in made])
+
+
+async def test_until_empty_works_off_what_was_set_aside_until_it_came(
+    app: wherry.App, database: wherry.App
+) -> None:
+    """DEP-01. Again and again: somebody sets aside what no worker knows as soon as one has left."""
+    done: list[int] = []
+
+    @app.task(name="t")
+    async def t(n: int) -> None:
+        done.append(n)
+
+    await database.acarry(
+        BeatWorker(
+            instance=str(uuid.uuid4()),
+            name="other",
+            host="h",
+            pid=1,
+            queues=("default",),
+            types=("other",),
+        )
+    )
+    for round_ in range(3):
+        wanted = range(round_ * 1500, (round_ + 1) * 1500)
+        await database.aenqueue_many([{"type": "t", "payload": {"n": n}} for n in wanted])
+        parked = 0
+        while n := await database.acarry(ParkTasks("default")):
+            parked += n
+
+        summary = await drained(app, concurrency=8)
+
+        assert parked == 1500
+        assert summary.answers == {wherry.Reported.DONE: 1500}
+    assert sorted(done) == list(range(4500))

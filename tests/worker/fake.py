@@ -20,7 +20,14 @@ from wherry.commands.leases import (
     HeartbeatLeases,
     LeaseTasks,
 )
-from wherry.commands.maintenance import LookAround, Promoted, PromoteTasks, Seen
+from wherry.commands.maintenance import (
+    LookAround,
+    Promoted,
+    PromoteTasks,
+    Seen,
+    Unparked,
+    UnparkTasks,
+)
 from wherry.commands.queues import ListReadyOf, ListStarts
 from wherry.commands.workers import (
     BeatWorker,
@@ -128,6 +135,7 @@ _ALL_IS_WELL: dict[type[Command[Any]], Answer] = {
     HeartbeatLeases: every(Reported.EXTENDED),
     LookAround: lambda _: Seen(),
     PromoteTasks: lambda _: Promoted(0, None),
+    UnparkTasks: lambda _: Unparked(0),
     # There may be some in any of them.
     ListReadyOf: lambda command: list(command.queues),
     # No queue has a limit.

@@ -100,6 +100,7 @@ class Maintenance:
         self._scheduler = Scheduler(self._call, declares=declares)
         self._rhythms = [_Rhythm(command, every) for command, every in RARELY]
         self._unpark_at = 0.0
+        self._others_came = False
         # Not at once: workers that start together must have made themselves known first.
         self._park_at = monotonic() + 2.0
 
@@ -110,6 +111,11 @@ class Maintenance:
     async def begin(self) -> None:
         """Declare this process's schedules before it begins. Raises Unavailable."""
         await self._scheduler.declare()
+
+    def unpark(self) -> None:
+        """Look for tasks that were set aside: somebody has come who knows other types."""
+        self._others_came = True
+        self._nudged.set()
 
     async def run(self) -> None:
         """Keep going for ever; the owner cancels it."""
@@ -134,7 +140,7 @@ class Maintenance:
                 rhythm.due_at = monotonic() + rhythm.every * random.uniform(0.8, 1.0)
                 if await self._repeat(rhythm.command):
                     rhythm.due_at = 0.0
-        if monotonic() >= self._look_at:
+        if self._others_came or monotonic() >= self._look_at:
             await self._look()
         if monotonic() >= self._scheduler.next_at:
             await self._schedule()
@@ -156,6 +162,7 @@ class Maintenance:
         """Find out what is due, do it, and settle when to look again."""
         now = monotonic()
         for_ready = now >= self._park_at
+        others_came, self._others_came = self._others_came, False
         seen: Seen = await self._call(LookAround(for_ready)) or _ANYTHING
         self._look_at = now + self._look_seconds() * random.uniform(0.8, 1.0)
         if seen.due_in is not None:
@@ -169,9 +176,11 @@ class Maintenance:
         has_more = ends_in is not None and ends_in <= 0 and await self._repeat(ReapLeases())
         if seen.discard_in is not None and seen.discard_in <= 0:
             has_more = await self._repeat(DiscardTasks()) or has_more
-        if seen.parked and now >= self._unpark_at:
+        if seen.parked and (others_came or now >= self._unpark_at):
             self._unpark_at = now + _UNPARK_EVERY_SECONDS * random.uniform(0.8, 1.0)
-            has_more = await self._repeat(UnparkTasks()) or has_more
+            if await self._repeat(UnparkTasks()):
+                self._unpark_at = 0.0
+                has_more = True
         if for_ready:
             self._park_at = now + _PARK_EVERY_SECONDS * random.uniform(0.8, 1.0)
             if seen.ready:

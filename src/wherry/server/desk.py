@@ -58,12 +58,14 @@ class Desk:
         keeping: Transport,
         instance: str,
         is_listening: Callable[[], bool],
+        came: Callable[[], object] = lambda: None,
         deaf_seconds: Callable[[], float | None] = lambda: None,
         look_seconds: float = 1.0,
         look_seconds_listening: float = 5.0,
     ) -> None:
         """*leasing* leases and looks; *keeping* beats and gives back. One session each.
 
+        *came* is called when the database has been told what workers know that have just come.
         *deaf_seconds*: for how long nothing was heard of what is notified, if it should be.
         """
         self._leasing = leasing
@@ -82,7 +84,9 @@ class Desk:
         self._cursors = Cursors(leasing, queues=None)
         self._starts = StartTimers(Starts(leasing, queues=None), may_start=self._found)
         self._returns = Returns(keeping)
-        self._roster = Roster(keeping, changed=self._directive_changed, deaf_seconds=deaf_seconds)
+        self._roster = Roster(
+            keeping, changed=self._directive_changed, came=came, deaf_seconds=deaf_seconds
+        )
         self._marks = Marks(
             leasing,
             instance=instance,

@@ -66,6 +66,7 @@ class _Entry:
     directive: Directive | None
     told: bool = False
     told_at: float = 0.0
+    told_types: tuple[str, ...] | None = ()
 
 
 class Roster:
@@ -76,15 +77,18 @@ class Roster:
         transport: Transport,
         *,
         changed: Callable[[Who, Directive | None], object],
+        came: Callable[[], object] = lambda: None,
         deaf_seconds: Callable[[], float | None] = lambda: None,
     ) -> None:
         """*changed* gets a worker that is asked for something else, and what it was before.
 
+        *came* is called when the database has been told what workers know that have just come.
         *deaf_seconds*: for how long this server has heard no notification. Its workers hear of
         tasks through it alone, so that it is told of them.
         """
         self._transport = transport
         self._changed = changed
+        self._came = came
         self._deaf_seconds = deaf_seconds
         self._entries: dict[Who, _Entry] = {}
         self._news = asyncio.Event()
@@ -199,10 +203,14 @@ class Roster:
             beats = [entry.beat for entry in part]
             deaf_seconds = self._deaf_seconds()
             told = tuple(replace(beat, deaf_seconds=deaf_seconds) for beat in beats)
+            # By its first beat a worker may not have said yet which types it knows.
+            some_came = any(e.told_types == () and e.beat.types != () for e in part)
             directives = await self._transport.call(BeatWorkers(told))
+            if some_came:
+                self._came()
             for entry, beat, directive in zip(part, beats, directives, strict=True):
                 entry.told = entry.beat is beat
-                entry.told_at = monotonic()
+                entry.told_at, entry.told_types = monotonic(), beat.types
                 before, entry.directive = entry.directive, directive
                 if before is not directive and self._entries.get(entry.who) is entry:
                     self._changed(entry.who, before)

@@ -101,6 +101,7 @@ async def running_service(
             keeping=session("keeping", BRIEF | NO_WAIT, answer_seconds=BRIEF_SECONDS),
             instance=instance,
             is_listening=lambda: listener.alive,
+            came=lambda: maintenance.unpark(),
             deaf_seconds=listener.deaf_seconds if settings.listen else lambda: None,
             look_seconds=rhythms.poll_every.total_seconds(),
             look_seconds_listening=rhythms.poll_every_when_listening.total_seconds(),

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Protocol, TypeAlias
 
 from wherry.commands.leases import LeaseTasks
-from wherry.commands.maintenance import PromoteTasks
+from wherry.commands.maintenance import PromoteTasks, UnparkTasks
 from wherry.commands.queues import ListReadyOf, ListReadyQueues
 from wherry.domain.lease import Lease
 from wherry.transport.base import Transport
@@ -167,12 +167,16 @@ class LocalSource:
         await self._wakeups.gather()
 
     async def is_empty(self, keep: Keep) -> bool:
-        """Whether nothing is due, not even of what was delayed, or waits for its queue's rate."""
+        """Whether nothing is due: not of what was delayed, or set aside, or waits for a rate."""
         promoted = await self._transport.call(PromoteTasks())
+        # Tasks of our types may have been set aside until we came.
+        unparked = await self._transport.call(UnparkTasks())
         # From the beginning: here nothing may be passed over.
         self._cursors.forget()
         self._was_empty = False
-        if promoted.promoted or await self.take(Wanted(1, 1), keep, may_wait=False):
+        if promoted.promoted or unparked.unparked:
+            return False
+        if await self.take(Wanted(1, 1), keep, may_wait=False):
             return False
         starts = await self._starts.after(self._looked_at)
         if starts:

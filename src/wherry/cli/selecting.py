@@ -233,6 +233,9 @@ def change(asked: Asked, verb: bulk.Verb, selected: Selection) -> None:
     """Run a bulk verb to its end. Exits 1 if a task that was named, or a key, stood in the way."""
     out = Output(asked)
     with opened(asked) as app:
+        # What it is to be done with is looked at before anybody is asked for consent, and whether
+        # or not there are such tasks. Of no tasks nothing is sent.
+        verb.carry(app, [])
         if selected.dry_run:
             _rehearse(out, app, verb, selected)
             return

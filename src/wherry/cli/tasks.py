@@ -293,7 +293,9 @@ class _Requeuing:
         """Put back one page."""
         spread: dict[str, Any] = {}
         if self._per_second is not None:
-            ready_at = self._began_at + self._done / self._per_second
+            # Whether that is a rate at all is seen by the App, with the first page.
+            before = self._done / self._per_second if self._done else 0.0
+            ready_at = self._began_at + before
             spread = {
                 "delay": max(0.0, ready_at - monotonic()),
                 "per_second": self._per_second,

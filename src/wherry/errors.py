@@ -53,7 +53,7 @@ Expected answers are values (`Reported.LOST`); not in a caller's transaction, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 
 class WherryError(Exception):
@@ -394,7 +394,7 @@ class ShuttingDown(Unavailable):
 def _short(value: object) -> str:
     """A bounded repr: an error about a huge value must not be huge itself."""
     try:
-        text = repr(value)
+        text = str(value) if isinstance(value, datetime | timedelta) else repr(value)
     except Exception:  # noqa: BLE001 - its own repr is broken; the error must still come out
         text = f"<unprintable {type(value).__name__}>"
     return text if len(text) <= 80 else f"{text[:60]}…{text[-15:]}"

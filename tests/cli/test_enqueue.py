@@ -196,3 +196,23 @@ def test_an_interpreter_that_is_set_to_few_digits_still_stores_long_integers(
         sys.set_int_max_str_digits(limit)
 
     assert "7" * 999 in shown.out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--delay", "100000w"), "delay=700000 days, 0:00:00: must be at most"),
+        (
+            ("--delay", "5m", "--run-after", "2027-01-01T00:00Z"),
+            "run_after=2027-01-01 00:00:00+00:00: cannot be given together with delay",
+        ),
+        (("--run-after", "9999-12-31T23:59-23:00"), "run_after=9999-12-31 23:59:00-23:00: is"),
+    ],
+)
+def test_a_time_that_cannot_be_is_shown_as_people_write_it(
+    cli: Cli, words: tuple[str, ...], says: str
+) -> None:
+    answer = cli("enqueue", "a", *words)
+
+    assert answer.code == 2
+    assert says in answer.err

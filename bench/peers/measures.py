@@ -212,7 +212,7 @@ def held(ground: Ground, peer: Peer, *, snapshot: bool, seconds: float = 60.0) -
         return {
             "first/s": first,
             "last/s": last,
-            "last/first": last / first,
+            "last/first": last / first if first else math.nan,
             "server us first": (c1 - c0) / max(n1 - n0, 1) * 1e6,
             "server us last": (c3 - c2) / max(n3 - n2, 1) * 1e6,
             "tasks": made,

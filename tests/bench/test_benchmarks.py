@@ -42,8 +42,14 @@ def test_a_drain_is_counted_in_the_database_and_by_handlers_of_all_processes(pla
 
     assert place.finished() == {"succeeded": 500}
     assert figures["tasks/s"] > 0
-    assert figures["WAL bytes"] > 100
-    assert figures["commits/1000"] > 0
+    [[version]] = place.query("select current_setting('server_version_num')::integer")
+    if version >= 150000:
+        assert figures["WAL bytes"] > 100
+        assert figures["commits/1000"] > 0
+    else:
+        # PostgreSQL 14 tells nothing of the one, and of the other half a second later.
+        assert math.isnan(figures["WAL bytes"])
+        assert figures["commits/1000"] >= 0
 
 
 def test_committers_beside_a_worker_are_counted_at_both_ends(place: Place) -> None:

@@ -181,6 +181,7 @@ def in_child(act: Callable[[], bool]) -> bool:
 # Changes user and becomes the program that is named after it.
 _AS_OWNER = """
 import os, sys
+import warnings  # execvp wants it, and the owner may not be let in where our Python is
 user, group = map(int, sys.argv[1:3])
 os.setgroups([])
 os.setgid(group)

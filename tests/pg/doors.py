@@ -59,7 +59,9 @@ def _value(name: str, value: Any) -> Any:
     if name == "headers":
         return json.dumps(value)
     if name in _INTERVALS:
-        return f"{number_of_seconds(value):.6f} seconds"
+        # PostgreSQL 14 reads no text of more seconds than an integer holds.
+        hours, seconds = divmod(number_of_seconds(value), 3600)
+        return f"{hours:.0f} hours {seconds:.6f} seconds"
     return list(value) if name == "tags" else value
 
 

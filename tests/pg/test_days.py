@@ -354,7 +354,9 @@ def test_maintenance_of_ten_instances_at_once_under_traffic_never_deadlocks(
     for call in calls:
         result_of(call)
     prune(session)
-    session.rows("select pg_stat_force_next_flush()")
+    if session.value("select current_setting('server_version_num')::integer") >= 150000:
+        # Before, a deadlock was told at once.
+        session.rows("select pg_stat_force_next_flush()")
     assert (
         session.value("select deadlocks from pg_stat_database where datname = current_database()")
         == 0

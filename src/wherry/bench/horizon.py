@@ -10,6 +10,7 @@ walks dead rows gets slower and slower.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Generator
 from itertools import pairwise
 from pathlib import Path
@@ -131,7 +132,7 @@ def one_run(place: Place, sheet: Sheet, kind: str, *, seconds: float, ahead: int
             "tasks": made,
             "first/s": first,
             "last/s": last,
-            "last/first": last / first,
+            "last/first": last / first if first else math.nan,
             "server us first": first_cpu,
             "server us last": last_cpu,
             "WAL bytes": spent.each(made)["WAL bytes"],

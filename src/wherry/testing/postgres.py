@@ -208,8 +208,11 @@ class TemplateServer:
         """Keep everybody out, also a pool that was left open: nobody can copy what is in use."""
         name = name_in(dsn)
         self._execute(statement, name)
+        # Not the autovacuum, which is nobody's: it gives way by itself, and few roles may end it.
         self._rows(
-            "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s", name
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
+            " where datname = %s and usesysid is not null",
+            name,
         )
         return name
 

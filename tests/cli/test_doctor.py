@@ -138,3 +138,17 @@ def test_a_worker_without_a_database_takes_no_word_about_one(cli: Cli, shop: str
 
     assert answer.code == 2
     assert "--allow-unsafe-database is about a database" in answer.err
+
+
+@pytest.mark.parametrize("columns", ["1", "20", "30"])
+def test_on_a_narrow_terminal_it_still_says_what_is_wrong_and_what_to_do(
+    cli: Cli, app: App, columns: str
+) -> None:
+    app.enqueue("a.b")
+
+    # As at a terminal, for rich.
+    answer = cli("doctor", "-q", FORCE_COLOR="1", NO_COLOR="1", COLUMNS=columns, TERM="xterm")
+
+    told = "".join(answer.out.split())
+    assert "noworkerisalive,andtasksarereadyin'default'" in told
+    assert "→startone:wherryworkerAPP" in told

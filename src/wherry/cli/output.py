@@ -100,20 +100,33 @@ class Output:
         self._print(thing)
 
     def named_lines(self, rows: Iterable[tuple[str, str, Sequence[str]]]) -> None:
-        """Write a word and a name beside lines of any length, which are wrapped in their column."""
+        """Write a word and a name beside lines of any length, which are wrapped in their column.
+
+        On a terminal that has no room for such a column the lines stand below.
+        """
         from rich.table import Table
         from rich.text import Text
 
+        told = [
+            (plain(word), plain(name), [plain(each) for each in texts])
+            for word, name, texts in rows
+        ]
+        columns = (Column("", whole=True), Column("", whole=True), Column(""))
+        cells = [[word, name, "\n".join(lines)] for word, name, lines in told]
+        is_narrow = _needed(columns, cells) > self._console().width
         table = Table(box=None, padding=(0, _GAP, 0, 0), show_header=False)
         table.add_column(no_wrap=True)
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
-        for word, name, lines in rows:
-            text = "\n".join(plain(line) for line in lines)
-            table.add_row(
-                Text(plain(word), style=_COLORS.get(word, "")), Text(plain(name)), Text(text)
-            )
-        self._print(table)
+        for word, name, lines in told:
+            shown = Text(word, style=_COLORS.get(word, ""))
+            if is_narrow:
+                self._print(Text("  ").join((shown, Text(name))))
+                self.line("\n".join(lines) + "\n")
+            else:
+                table.add_row(shown, Text(name), Text("\n".join(lines)))
+        if table.row_count:
+            self._print(table)
 
     def note(self, text: str) -> None:
         """Say something on stderr, unless --quiet."""

@@ -174,6 +174,27 @@ def test_what_changes_is_seen_without_a_reload(tabs: Tabs, shop: Site) -> None:
     tab.must_be_well()
 
 
+def test_an_open_filter_stays_as_it_was_typed_while_tasks_come(tabs: Tabs, shop: Site) -> None:
+    tab = tabs.open(shop)
+    tab.go("tasks")
+    expect(tab.page.locator("[data-live-text]")).to_have_text("Live")
+    tab.page.get_by_text("Filter", exact=True).click()
+    number, payload = (
+        tab.page.get_by_label(name, exact=True) for name in ("Number", "Payload has")
+    )
+    number.fill("17")
+    payload.press_sequentially("order=4")
+
+    [[id]] = shop.rows("select id from wherry.enqueue('mail', 'send_mail', delay => '1 day')")
+    expect(tab.page.locator(f"#task-{id}")).to_be_visible()
+
+    expect(number).to_have_value("17")
+    tab.page.keyboard.type("2")
+    expect(payload).to_have_value("order=42")
+    assert tab.page.locator("#more-filters").evaluate("(filter) => filter.open")
+    tab.must_be_well()
+
+
 def test_a_paused_view_stays_as_it_is(tabs: Tabs, shop: Site) -> None:
     tab = tabs.open(shop)
     tab.go("queues")

@@ -5,7 +5,8 @@
 const wherry = {};
 
 {
-  const key = (node) => (node.nodeType === Node.ELEMENT_NODE && node.id) || null;
+  // The attribute: to a form, `id` is its field of that name if it has one.
+  const key = (node) => (node.nodeType === Node.ELEMENT_NODE && node.getAttribute("id")) || null;
   const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
   // What a person does to an element, and no server knows.
   const theirs = new Set(["open", "value", "checked", "data-at"]);
@@ -29,10 +30,10 @@ const wherry = {};
     attributes(from, to);
     if (classes) from.classList.add("is-at");
     const keyed = new Map();
-    for (const child of from.children) if (child.id) keyed.set(child.id, child);
+    for (const child of from.children) if (key(child)) keyed.set(key(child), child);
     let at = from.firstChild;
     for (const wanted of [...to.childNodes]) {
-      const same = key(wanted) ? keyed.get(wanted.id) : null;
+      const same = key(wanted) ? keyed.get(key(wanted)) : null;
       if (same && same !== at) from.insertBefore(same, at);
       const found = same || (at && alike(at, wanted) ? at : null);
       if (found) {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
+from psycopg import sql
 
 import wherry
 
@@ -32,10 +33,12 @@ async def test_trouble_that_does_not_pass_in_time_is_one_error_of_ours(
 ) -> None:
     """SCL-08: a lock that somebody keeps, or a full disk: who enqueues may try again later."""
     connect().execute(
-        "create function public.refuses() returns trigger language plpgsql"
-        f" as $$ begin raise 'no luck' using errcode = '{sqlstate}'; end $$;"
-        " create trigger refuses before insert on wherry.live"
-        " for each statement execute function public.refuses()"
+        sql.SQL(
+            "create function public.refuses() returns trigger language plpgsql"
+            " as $$ begin raise 'no luck' using errcode = {}; end $$;"
+            " create trigger refuses before insert on wherry.live"
+            " for each statement execute function public.refuses()"
+        ).format(sqlstate)
     )
 
     async with wherry.App(dsn, pool_timeout=0.3) as app:

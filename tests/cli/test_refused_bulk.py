@@ -87,7 +87,8 @@ def test_a_run_that_ends_between_two_steps_knows_of_all_its_tasks(
     def once(self: App, **asked: Any) -> Any:
         if next(looks) == "2":
             raise Unavailable("gone")
-        return listed(self, **asked | {"limit": 3})
+        asked["limit"] = 3
+        return listed(self, **asked)
 
     monkeypatch.setattr(App, "list_tasks", once)
     answer = cli("tasks", "cancel", "--all", "--yes")

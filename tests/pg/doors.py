@@ -60,7 +60,7 @@ def _value(name: str, value: Any) -> Any:
         return json.dumps(value)
     if name in _INTERVALS:
         # PostgreSQL 14 reads no text of more seconds than an integer holds.
-        hours, seconds = divmod(number_of_seconds(value), 3600)
+        hours, seconds = divmod(number_of_seconds(value) or 0.0, 3600)
         return f"{hours:.0f} hours {seconds:.6f} seconds"
     return list(value) if name == "tags" else value
 

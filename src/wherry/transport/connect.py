@@ -79,7 +79,8 @@ def without_settings(text: str, *, refused: psycopg.Error) -> str | None:
     _, last, own = str(given.get("options", "")).partition(_LAST)
     if not last:
         return None
-    return make_conninfo(**{**given, "options": own.strip() or None})
+    given["options"] = own.strip() or None
+    return make_conninfo(**given)
 
 
 def _milliseconds(duration: timedelta) -> int:

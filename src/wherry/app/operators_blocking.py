@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Unpack
 
-from wherry.app.asked import STEP, asked_copy, asked_due, asked_ids, asked_reason
+from wherry.app.asked import STEP, asked_copy, asked_due, asked_ids, asked_reason, asked_type_in
 from wherry.app.asked_filter import asked_groups
 from wherry.app.schedules_blocking import Schedules
 from wherry.commands.audit import Actor
@@ -168,7 +168,7 @@ class Operators(Schedules):
         Other types go on. False if it was paused so already: then the first words stay.
         """
         return self.carry(
-            PauseType(*_type_in(type, queue), _name(self.actor), asked_reason(reason)),
+            PauseType(*asked_type_in(type, queue), _name(self.actor), asked_reason(reason)),
             call="pause_type",
         )
 
@@ -176,7 +176,7 @@ class Operators(Schedules):
         self, type: str, *, queue: str | None = None, reason: str | None = None
     ) -> bool:
         """Lease a paused type again; False if it was not paused in just that queue, or in all."""
-        command = ResumeType(*_type_in(type, queue), asked_reason(reason))
+        command = ResumeType(*asked_type_in(type, queue), asked_reason(reason))
         return self.carry(command, call="resume_type")
 
     def list_workers(self) -> list[WorkerSeen]:
@@ -220,11 +220,3 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
         # A string is a sequence of strings, and never what anybody means here.
         raise InvalidOption("names", names, "must be a list of names, not str")
     return tuple(check_name(name, option="name") for name in names)
-
-
-def _type_in(type: str, queue: str | None) -> tuple[str, str | None]:
-    name = check_name(type, option="type")
-    if queue == "":
-        # An unset variable must not be taken for all queues.
-        raise InvalidOption("queue", queue, "is empty: leave it out for all queues, or name one")
-    return name, None if queue is None else check_name(queue, option="queue")

@@ -93,14 +93,14 @@ def write_paused_type(paused: PausedType) -> pb.PausedType:
         actor=paused.paused_by or "",
         reason=paused.reason or "",
     )
-    return pb.PausedType(type=paused.type, queue=paused.queue or "", pause=pause)
+    return pb.PausedType(type=paused.type, queue=paused.queue, pause=pause)
 
 
 def read_paused_type(message: pb.PausedType) -> PausedType:
     """Return a type that is paused."""
     return PausedType(
         message.type,
-        message.queue or None,
+        message.queue if message.HasField("queue") else None,
         read_instant(message.pause.paused_at, option="paused_at"),
         message.pause.actor or None,
         message.pause.reason or None,

@@ -133,12 +133,15 @@ def write_new_schedule(schedule: Schedule) -> pb.NewSchedule:
 
 def read_new_schedule(message: pb.NewSchedule) -> dict[str, Any]:
     """Return what was asked for, by the names of AskedSchedule, unchecked."""
+    options = read_declared_options(message)
+    if message.HasField("queue"):
+        options["queue"] = message.queue
     asked: dict[str, Any] = {
         "name": message.name,
         "cron": message.cron,
         "type": message.type,
         "payload_text": message.payload,
-        "options": read_declared_options(message),
+        "options": options,
     }
     if message.tz:
         asked["tz"] = message.tz

@@ -79,6 +79,9 @@ def read_enqueue(
     Raises InvalidOption for a length or an instant that is none.
     """
     options = read_declared_options(request, index=index)
+    # Here the contract cannot tell an empty name from none.
+    if request.queue:
+        options["queue"] = request.queue
     if _has(request, "key"):
         options["key"] = request.key
     if _has(request, "key_ttl"):
@@ -94,10 +97,8 @@ def read_enqueue(
 
 
 def read_declared_options(message: Any, *, index: int | None = None) -> dict[str, Any]:
-    """Return those options of a message that a type may declare too, unchecked."""
+    """Return those options of a message that a type may declare too, unchecked; but its queue."""
     options: dict[str, Any] = {}
-    if message.queue:
-        options["queue"] = message.queue
     for name in ("priority", "max_attempts"):
         if _has(message, name):
             options[name] = getattr(message, name)

@@ -44,12 +44,13 @@ async def test_nothing_is_leased_from_a_paused_queue(stub: Stub) -> None:
 
 
 async def test_who_resumes_is_told_what_stays_paused(stub: Stub) -> None:
-    for type, queue in (("a", "mail"), ("a", ""), ("b", "mail"), ("c", "other")):
+    for type, queue in (("a", "mail"), ("a", None), ("b", "mail"), ("c", "other")):
         await stub.PauseType(operators_pb2.PauseTypeRequest(type=type, queue=queue))
 
     of_queue = await stub.ResumeQueue(operators_pb2.ResumeQueueRequest(queue="mail"))
     of_type = await stub.ResumeType(operators_pb2.ResumeTypeRequest(type="a"))
 
+    assert not any(each.HasField("queue") and not each.queue for each in of_queue.still_paused)
     assert sorted((each.type, each.queue) for each in of_queue.still_paused) == [
         ("a", ""),
         ("a", "mail"),

@@ -64,7 +64,7 @@ class OperatorVerbs(Verbs):
     ) -> pb.PauseTypeResponse:
         """Let nothing of a type be leased."""
         changed = await self.service.pause_type(
-            caller, type=request.type, queue=request.queue or None, reason=request.reason or None
+            caller, type=request.type, queue=_queue_of(request), reason=request.reason or None
         )
         return pb.PauseTypeResponse(changed=changed)
 
@@ -73,7 +73,7 @@ class OperatorVerbs(Verbs):
     ) -> pb.ResumeTypeResponse:
         """Let a paused type's tasks be leased again."""
         changed = await self.service.resume_type(
-            caller, type=request.type, queue=request.queue or None, reason=request.reason or None
+            caller, type=request.type, queue=_queue_of(request), reason=request.reason or None
         )
         still = await self.service.still_paused(caller, type=request.type)
         return pb.ResumeTypeResponse(
@@ -120,3 +120,8 @@ class OperatorVerbs(Verbs):
             request_limit_bytes=info.request_limit_bytes,
             longest_wait=write_duration(info.longest_wait_seconds),
         )
+
+
+def _queue_of(request: pb.PauseTypeRequest | pb.ResumeTypeRequest) -> str | None:
+    # An empty name is not none: an unset variable must not be taken for all queues.
+    return request.queue if request.HasField("queue") else None

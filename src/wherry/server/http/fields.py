@@ -79,15 +79,16 @@ Queue: TypeAlias = Annotated[
     str,
     Meta(
         pattern=rf"^(?:[^*\x00-\x1f\x7f-\x9f]|{_PLAIN}{{2,{LONGEST_NAME_BYTES}}})$",
-        description=f"A queue's name: at most {LONGEST_NAME_BYTES} bytes, no control characters,"
+        description=f"A queue's name: 1 to {LONGEST_NAME_BYTES} bytes, no control characters,"
         " and not `*`, which stands for all queues.",
     ),
 ]
 PausedQueue: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=rf"^(?:[^*\x00-\x1f\x7f-\x9f]|{_PLAIN}{{2,{LONGEST_NAME_BYTES}}})?$",
-        description="A queue's name; none, or an empty one, stands for all of them.",
+        # As that of Queue: its parts stand the other way round because each form has its own words.
+        pattern=rf"^(?:{_PLAIN}{{2,{LONGEST_NAME_BYTES}}}|[^*\x00-\x1f\x7f-\x9f])$",
+        description="A queue's name, and never an empty one: leave it out for all queues.",
     ),
 ]
 LeasedQueue: TypeAlias = Annotated[

@@ -91,8 +91,8 @@ class PausedType(Answer):
     """A type that is paused."""
 
     type: str
-    queue: Annotated[str, Meta(description="Where; empty for all queues.")]
     pause: Pause
+    queue: Annotated[str, Meta(description="Where; left out for all queues.")] | UnsetType = UNSET
 
 
 class ResumeQueueRequest(Request):

@@ -93,7 +93,7 @@ async def list_paused_types(call: Call, _query: object) -> Reply:
 async def pause_type(call: Call, body: bodies.PauseTypeRequest) -> Reply:
     """Pause a type."""
     changed = await call.service.pause_type(
-        call.caller, type=body.type, queue=body.queue or None, reason=body.reason or None
+        call.caller, type=body.type, queue=body.queue, reason=body.reason or None
     )
     return Reply(bodies.PauseTypeResponse(changed=changed))
 
@@ -101,7 +101,7 @@ async def pause_type(call: Call, body: bodies.PauseTypeRequest) -> Reply:
 async def resume_type(call: Call, body: bodies.ResumeTypeRequest) -> Reply:
     """Resume a type."""
     changed = await call.service.resume_type(
-        call.caller, type=body.type, queue=body.queue or None, reason=body.reason or None
+        call.caller, type=body.type, queue=body.queue, reason=body.reason or None
     )
     still = await call.service.still_paused(call.caller, type=body.type)
     return Reply(bodies.ResumeTypeResponse(changed=changed, still_paused=_paused_types(still)))
@@ -162,7 +162,7 @@ def _paused_types(found: list[PausedType]) -> list[bodies.PausedType]:
     return [
         bodies.PausedType(
             type=each.type,
-            queue=each.queue or "",
+            queue=given(each.queue),
             pause=bodies.Pause(
                 paused_at=write_instant(each.paused_at),
                 actor=given(each.paused_by),

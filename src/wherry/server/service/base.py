@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sized
+from collections.abc import Generator, Mapping, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from wherry.config import ServerSettings
+from wherry.config import DEFAULT_QUEUE, ServerSettings
+from wherry.domain.options import check_name
 from wherry.errors import InvalidOption, InvalidPayload, LimitReached, PermissionDenied
 from wherry.server.caller import Caller, Right
 
@@ -46,9 +47,10 @@ def within(place: str) -> Generator[None]:
         raise InvalidOption(f"{place}.{error.option}", error.value, error.reason) from None
 
 
-def text_or(value: Any, default: str) -> str:
-    """Return *value* if it is a text that says something, else *default*."""
-    return value if isinstance(value, str) and value else default
+def queue_of(options: Mapping[str, Any], *, index: int | None = None) -> str:
+    """Return the queue into which a task is to go. Raises InvalidOption for an empty name."""
+    queue = options.get("queue")
+    return DEFAULT_QUEUE if queue is None else check_name(queue, option="queue", index=index)
 
 
 def require_right(caller: Caller, right: Right) -> None:

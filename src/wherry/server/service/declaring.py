@@ -11,12 +11,11 @@ from collections.abc import Sequence
 
 from wherry.app.asked import asked_reason
 from wherry.commands.declaring import AddSchedule, DeclareSchedules, Stood
-from wherry.config import DEFAULT_QUEUE
 from wherry.domain.options import Options
 from wherry.domain.schedule import Schedule
 from wherry.errors import InvalidOption
 from wherry.server.caller import Caller, Right
-from wherry.server.service.base import require_right, text_or, within
+from wherry.server.service.base import queue_of, require_right, within
 from wherry.server.service.leasing import who_of
 from wherry.server.service.managing import Managing
 from wherry.server.service.values import AskedSchedule
@@ -30,7 +29,7 @@ class Declaring(Managing):
         self, caller: Caller, *, schedule: AskedSchedule, reason: str | None = None
     ) -> bool:
         """Add a schedule by hand; False, and nothing changes, if there is one of its name."""
-        queue = _queue_of(schedule)
+        queue = queue_of(schedule.options)
         caller.require(Right.ADMIN, queue)
         caller.require(Right.ENQUEUE, queue)
         why = asked_reason(reason)
@@ -68,10 +67,6 @@ class Declaring(Managing):
             may_fill=lambda queue: caller.may(Right.ENQUEUE, queue),
         )
         return await self.app.acarry(command, call="declare_schedules")
-
-
-def _queue_of(schedule: AskedSchedule) -> str:
-    return text_or(schedule.options.get("queue"), DEFAULT_QUEUE)
 
 
 def _checked(asked: AskedSchedule) -> Schedule:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wherry.config import DEFAULT_QUEUE
 from wherry.domain.failure import type_name
 from wherry.domain.options import Options, TaskSpec
 from wherry.domain.task import Enqueued
 from wherry.errors import InvalidOption, InvalidTask, WherryError
 from wherry.server.caller import Caller, Right
-from wherry.server.service.base import Base, text_or
+from wherry.server.service.base import Base, queue_of
 from wherry.server.service.values import Asked
 from wherry.tasks.payload import encode_text
 from wherry.transport.faults import is_refusal
@@ -87,7 +86,7 @@ def _item(caller: Caller, task: Asked, *, index: int | None) -> TaskSpec:
 
 def _spec(caller: Caller, task: Asked, *, index: int | None = None) -> TaskSpec:
     # Who may not enqueue there is not told what else is wrong.
-    caller.require(Right.ENQUEUE, text_or(task.options.get("queue"), DEFAULT_QUEUE))
+    caller.require(Right.ENQUEUE, queue_of(task.options, index=index))
     chosen = Options.said(task.options, index=index)
     payload = encode_text(task.payload_text or "{}", index=index)
     return chosen.spec(task.type, payload, index=index)

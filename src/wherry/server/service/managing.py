@@ -1,4 +1,4 @@
-"""Change tasks, queues and workers: what an operator does, and what the audit keeps."""
+"""Change tasks and workers: what an operator does, and what the audit keeps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from wherry.app.asked import STEP, asked_ids, asked_patch_text, asked_reason, as
 from wherry.commands.audit import Actor, audited
 from wherry.commands.base import Command
 from wherry.commands.previewing import Preview, PreviewRequeue
-from wherry.commands.queues import PauseQueue, PauseType, ResumeQueue, ResumeType, SetQueueLimits
 from wherry.commands.tasks import (
     MERGED_AT_ONCE,
     CancelTasks,
@@ -22,7 +21,6 @@ from wherry.commands.tasks import (
 from wherry.commands.workers import DirectWorkers
 from wherry.domain.durations import Duration
 from wherry.domain.filter import NARROWING
-from wherry.domain.limits import QueueLimits
 from wherry.domain.options import check_id, check_integer, check_name
 from wherry.domain.state import FINAL, State
 from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer, Requeued
@@ -196,48 +194,6 @@ class Managing(Base):
             after=after,
         )
 
-    async def pause_queue(self, caller: Caller, *, queue: str, reason: str | None = None) -> bool:
-        """Let nothing be leased from a queue; False if it was paused before."""
-        caller.require(Right.ADMIN, check_name(queue, option="queue"))
-        why = asked_reason(reason)
-        return await self._audited(caller, PauseQueue(queue, caller.name, why), reason=why)
-
-    async def resume_queue(self, caller: Caller, *, queue: str, reason: str | None = None) -> bool:
-        """Let a paused queue's tasks be leased again; False if it was not paused."""
-        caller.require(Right.ADMIN, check_name(queue, option="queue"))
-        return await self._audited(caller, ResumeQueue(queue), reason=asked_reason(reason))
-
-    async def set_queue_limits(
-        self,
-        caller: Caller,
-        *,
-        queue: str,
-        max_running: int | None = None,
-        rate: int | None = None,
-        per: Duration | None = None,
-        burst: int | None = None,
-        reason: str | None = None,
-    ) -> bool:
-        """Let a queue have these limits and no others; False if they were the same before."""
-        caller.require(Right.ADMIN, check_name(queue, option="queue"))
-        limits = QueueLimits.of(max_running=max_running, rate=rate, per=per, burst=burst)
-        command = SetQueueLimits(queue, limits)
-        return await self._audited(caller, command, reason=asked_reason(reason))
-
-    async def pause_type(
-        self, caller: Caller, *, type: str, queue: str | None = None, reason: str | None = None
-    ) -> bool:
-        """Let nothing of a type be leased, in a queue or in all; False if it was so before."""
-        command = PauseType(*_type_of(caller, type, queue), caller.name, asked_reason(reason))
-        return await self._audited(caller, command, reason=command.reason)
-
-    async def resume_type(
-        self, caller: Caller, *, type: str, queue: str | None = None, reason: str | None = None
-    ) -> bool:
-        """Let a paused type's tasks be leased again; False if it was not paused there."""
-        command = ResumeType(*_type_of(caller, type, queue))
-        return await self._audited(caller, command, reason=asked_reason(reason))
-
     async def direct_workers(
         self,
         caller: Caller,
@@ -386,9 +342,3 @@ def _shown(filter: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in filter.items()
         if value is not None
     }
-
-
-def _type_of(caller: Caller, type: str, queue: str | None) -> tuple[str, str | None]:
-    """Return both, checked; all queues are for who may change all of them."""
-    caller.require(Right.ADMIN, None if queue is None else check_name(queue, option="queue"))
-    return check_name(type, option="type"), queue

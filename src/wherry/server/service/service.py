@@ -12,6 +12,7 @@ from wherry.server.service.declaring import Declaring
 from wherry.server.service.enqueuing import Enqueuing
 from wherry.server.service.leasing import Leasing
 from wherry.server.service.looking import Looking
+from wherry.server.service.pausing import Pausing
 from wherry.server.service.reading import Reading
 from wherry.server.service.replanning import Replanning
 from wherry.server.service.reporting import Reporting
@@ -26,6 +27,7 @@ class Service(
     Reading,
     Looking,
     Watching,
+    Pausing,
     Replanning,
     Scheduling,
     Declaring,

@@ -107,7 +107,7 @@ def of_operators(command: object, me: Me, reason: str | None) -> Rpc[Any] | None
                 method="PauseType",
                 request=operators_pb2.PauseTypeRequest(
                     type=command.type,
-                    queue=command.queue or "",
+                    queue=command.queue,
                     reason=reason or command.reason or "",
                 ),
                 read=lambda response: response.changed,
@@ -117,7 +117,7 @@ def of_operators(command: object, me: Me, reason: str | None) -> Rpc[Any] | None
                 method="ResumeType",
                 request=operators_pb2.ResumeTypeRequest(
                     type=command.type,
-                    queue=command.queue or "",
+                    queue=command.queue,
                     reason=reason or command.reason or "",
                 ),
                 read=lambda response: response.changed,

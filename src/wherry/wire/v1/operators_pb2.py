@@ -28,7 +28,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from wherry.wire.v1 import leases_pb2 as wherry_dot_v1_dot_leases__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19wherry/v1/operators.proto\x12\twherry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16wherry/v1/leases.proto\"\x13\n\x11ListQueuesRequest\"6\n\x12ListQueuesResponse\x12 \n\x06queues\x18\x01 \x03(\x0b\x32\x10.wherry.v1.Queue\"\xcd\x01\n\x05Queue\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05ready\x18\x02 \x01(\x03\x12\x0f\n\x07\x64\x65layed\x18\x03 \x01(\x03\x12\x0e\n\x06parked\x18\x04 \x01(\x03\x12\x0e\n\x06leased\x18\x05 \x01(\x03\x12-\n\noldest_due\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1f\n\x05pause\x18\x07 \x01(\x0b\x32\x10.wherry.v1.Pause\x12&\n\x06limits\x18\x08 \x01(\x0b\x32\x16.wherry.v1.QueueLimits\"[\n\x0bQueueLimits\x12\x18\n\x0bmax_running\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\"\n\x04rate\x18\x02 \x01(\x0b\x32\x14.wherry.v1.StartRateB\x0e\n\x0c_max_running\"a\n\tStartRate\x12\x0e\n\x06starts\x18\x01 \x01(\x05\x12&\n\x03per\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\x05\x62urst\x18\x03 \x01(\x05H\x00\x88\x01\x01\x42\x08\n\x06_burst\"U\n\x05Pause\x12-\n\tpaused_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"2\n\x11PauseQueueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"%\n\x12PauseQueueResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\"3\n\x12ResumeQueueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"S\n\x13ResumeQueueResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\x12+\n\x0cstill_paused\x18\x02 \x03(\x0b\x32\x15.wherry.v1.PausedType\"^\n\x15SetQueueLimitsRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12&\n\x06limits\x18\x02 \x01(\x0b\x32\x16.wherry.v1.QueueLimits\x12\x0e\n\x06reason\x18\x03 \x01(\t\")\n\x16SetQueueLimitsResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\"\x18\n\x16ListPausedTypesRequest\"?\n\x17ListPausedTypesResponse\x12$\n\x05types\x18\x01 \x03(\x0b\x32\x15.wherry.v1.PausedType\"J\n\nPausedType\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\x1f\n\x05pause\x18\x03 \x01(\x0b\x32\x10.wherry.v1.Pause\"?\n\x10PauseTypeRequest\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"$\n\x11PauseTypeResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\"@\n\x11ResumeTypeRequest\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"R\n\x12ResumeTypeResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\x12+\n\x0cstill_paused\x18\x02 \x03(\x0b\x32\x15.wherry.v1.PausedType\"\x14\n\x12ListWorkersRequest\"9\n\x13ListWorkersResponse\x12\"\n\x07workers\x18\x01 \x03(\x0b\x32\x11.wherry.v1.Worker\"\x93\x03\n\x06Worker\x12\x10\n\x08instance\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x0b\n\x03pid\x18\x04 \x01(\x05\x12\x0e\n\x06queues\x18\x05 \x03(\t\x12\r\n\x05types\x18\x06 \x03(\t\x12.\n\nstarted_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07\x62\x65\x61t_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61live\x18\t \x01(\x08\x12\'\n\tdirective\x18\n \x01(\x0e\x32\x14.wherry.v1.Directive\x12\x12\n\x05slots\x18\x0b \x01(\x05H\x00\x88\x01\x01\x12\x14\n\x07version\x18\x0c \x01(\tH\x01\x88\x01\x01\x12\x19\n\x0cmemory_bytes\x18\r \x01(\x03H\x02\x88\x01\x01\x12.\n\ndeaf_since\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x08\n\x06_slotsB\n\n\x08_versionB\x0f\n\r_memory_bytes\"^\n\x14\x44irectWorkersRequest\x12\r\n\x05names\x18\x01 \x03(\t\x12\'\n\tdirective\x18\x02 \x01(\x0e\x32\x14.wherry.v1.Directive\x12\x0e\n\x06reason\x18\x03 \x01(\t\"%\n\x15\x44irectWorkersResponse\x12\x0c\n\x04told\x18\x01 \x01(\x05\"9\n\x12LeaveWorkerRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\"\x15\n\x13LeaveWorkerResponse\"\x12\n\x10GetServerRequest\"\x87\x01\n\x11GetServerResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x13\n\x0b\x62\x61tch_limit\x18\x02 \x01(\x05\x12\x1b\n\x13request_limit_bytes\x18\x03 \x01(\x05\x12/\n\x0clongest_wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Durationb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19wherry/v1/operators.proto\x12\twherry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16wherry/v1/leases.proto\"\x13\n\x11ListQueuesRequest\"6\n\x12ListQueuesResponse\x12 \n\x06queues\x18\x01 \x03(\x0b\x32\x10.wherry.v1.Queue\"\xcd\x01\n\x05Queue\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05ready\x18\x02 \x01(\x03\x12\x0f\n\x07\x64\x65layed\x18\x03 \x01(\x03\x12\x0e\n\x06parked\x18\x04 \x01(\x03\x12\x0e\n\x06leased\x18\x05 \x01(\x03\x12-\n\noldest_due\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1f\n\x05pause\x18\x07 \x01(\x0b\x32\x10.wherry.v1.Pause\x12&\n\x06limits\x18\x08 \x01(\x0b\x32\x16.wherry.v1.QueueLimits\"[\n\x0bQueueLimits\x12\x18\n\x0bmax_running\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\"\n\x04rate\x18\x02 \x01(\x0b\x32\x14.wherry.v1.StartRateB\x0e\n\x0c_max_running\"a\n\tStartRate\x12\x0e\n\x06starts\x18\x01 \x01(\x05\x12&\n\x03per\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\x05\x62urst\x18\x03 \x01(\x05H\x00\x88\x01\x01\x42\x08\n\x06_burst\"U\n\x05Pause\x12-\n\tpaused_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"2\n\x11PauseQueueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"%\n\x12PauseQueueResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\"3\n\x12ResumeQueueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"S\n\x13ResumeQueueResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\x12+\n\x0cstill_paused\x18\x02 \x03(\x0b\x32\x15.wherry.v1.PausedType\"^\n\x15SetQueueLimitsRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12&\n\x06limits\x18\x02 \x01(\x0b\x32\x16.wherry.v1.QueueLimits\x12\x0e\n\x06reason\x18\x03 \x01(\t\")\n\x16SetQueueLimitsResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\"\x18\n\x16ListPausedTypesRequest\"?\n\x17ListPausedTypesResponse\x12$\n\x05types\x18\x01 \x03(\x0b\x32\x15.wherry.v1.PausedType\"Y\n\nPausedType\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x12\n\x05queue\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x1f\n\x05pause\x18\x03 \x01(\x0b\x32\x10.wherry.v1.PauseB\x08\n\x06_queue\"N\n\x10PauseTypeRequest\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x12\n\x05queue\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x0e\n\x06reason\x18\x03 \x01(\tB\x08\n\x06_queue\"$\n\x11PauseTypeResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\"O\n\x11ResumeTypeRequest\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x12\n\x05queue\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x0e\n\x06reason\x18\x03 \x01(\tB\x08\n\x06_queue\"R\n\x12ResumeTypeResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\x12+\n\x0cstill_paused\x18\x02 \x03(\x0b\x32\x15.wherry.v1.PausedType\"\x14\n\x12ListWorkersRequest\"9\n\x13ListWorkersResponse\x12\"\n\x07workers\x18\x01 \x03(\x0b\x32\x11.wherry.v1.Worker\"\x93\x03\n\x06Worker\x12\x10\n\x08instance\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x0b\n\x03pid\x18\x04 \x01(\x05\x12\x0e\n\x06queues\x18\x05 \x03(\t\x12\r\n\x05types\x18\x06 \x03(\t\x12.\n\nstarted_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07\x62\x65\x61t_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61live\x18\t \x01(\x08\x12\'\n\tdirective\x18\n \x01(\x0e\x32\x14.wherry.v1.Directive\x12\x12\n\x05slots\x18\x0b \x01(\x05H\x00\x88\x01\x01\x12\x14\n\x07version\x18\x0c \x01(\tH\x01\x88\x01\x01\x12\x19\n\x0cmemory_bytes\x18\r \x01(\x03H\x02\x88\x01\x01\x12.\n\ndeaf_since\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x08\n\x06_slotsB\n\n\x08_versionB\x0f\n\r_memory_bytes\"^\n\x14\x44irectWorkersRequest\x12\r\n\x05names\x18\x01 \x03(\t\x12\'\n\tdirective\x18\x02 \x01(\x0e\x32\x14.wherry.v1.Directive\x12\x0e\n\x06reason\x18\x03 \x01(\t\"%\n\x15\x44irectWorkersResponse\x12\x0c\n\x04told\x18\x01 \x01(\x05\"9\n\x12LeaveWorkerRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\"\x15\n\x13LeaveWorkerResponse\"\x12\n\x10GetServerRequest\"\x87\x01\n\x11GetServerResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x13\n\x0b\x62\x61tch_limit\x18\x02 \x01(\x05\x12\x1b\n\x13request_limit_bytes\x18\x03 \x01(\x05\x12/\n\x0clongest_wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Durationb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -64,31 +64,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTPAUSEDTYPESRESPONSE']._serialized_start=1087
   _globals['_LISTPAUSEDTYPESRESPONSE']._serialized_end=1150
   _globals['_PAUSEDTYPE']._serialized_start=1152
-  _globals['_PAUSEDTYPE']._serialized_end=1226
-  _globals['_PAUSETYPEREQUEST']._serialized_start=1228
-  _globals['_PAUSETYPEREQUEST']._serialized_end=1291
-  _globals['_PAUSETYPERESPONSE']._serialized_start=1293
-  _globals['_PAUSETYPERESPONSE']._serialized_end=1329
-  _globals['_RESUMETYPEREQUEST']._serialized_start=1331
-  _globals['_RESUMETYPEREQUEST']._serialized_end=1395
-  _globals['_RESUMETYPERESPONSE']._serialized_start=1397
-  _globals['_RESUMETYPERESPONSE']._serialized_end=1479
-  _globals['_LISTWORKERSREQUEST']._serialized_start=1481
-  _globals['_LISTWORKERSREQUEST']._serialized_end=1501
-  _globals['_LISTWORKERSRESPONSE']._serialized_start=1503
-  _globals['_LISTWORKERSRESPONSE']._serialized_end=1560
-  _globals['_WORKER']._serialized_start=1563
-  _globals['_WORKER']._serialized_end=1966
-  _globals['_DIRECTWORKERSREQUEST']._serialized_start=1968
-  _globals['_DIRECTWORKERSREQUEST']._serialized_end=2062
-  _globals['_DIRECTWORKERSRESPONSE']._serialized_start=2064
-  _globals['_DIRECTWORKERSRESPONSE']._serialized_end=2101
-  _globals['_LEAVEWORKERREQUEST']._serialized_start=2103
-  _globals['_LEAVEWORKERREQUEST']._serialized_end=2160
-  _globals['_LEAVEWORKERRESPONSE']._serialized_start=2162
-  _globals['_LEAVEWORKERRESPONSE']._serialized_end=2183
-  _globals['_GETSERVERREQUEST']._serialized_start=2185
-  _globals['_GETSERVERREQUEST']._serialized_end=2203
-  _globals['_GETSERVERRESPONSE']._serialized_start=2206
-  _globals['_GETSERVERRESPONSE']._serialized_end=2341
+  _globals['_PAUSEDTYPE']._serialized_end=1241
+  _globals['_PAUSETYPEREQUEST']._serialized_start=1243
+  _globals['_PAUSETYPEREQUEST']._serialized_end=1321
+  _globals['_PAUSETYPERESPONSE']._serialized_start=1323
+  _globals['_PAUSETYPERESPONSE']._serialized_end=1359
+  _globals['_RESUMETYPEREQUEST']._serialized_start=1361
+  _globals['_RESUMETYPEREQUEST']._serialized_end=1440
+  _globals['_RESUMETYPERESPONSE']._serialized_start=1442
+  _globals['_RESUMETYPERESPONSE']._serialized_end=1524
+  _globals['_LISTWORKERSREQUEST']._serialized_start=1526
+  _globals['_LISTWORKERSREQUEST']._serialized_end=1546
+  _globals['_LISTWORKERSRESPONSE']._serialized_start=1548
+  _globals['_LISTWORKERSRESPONSE']._serialized_end=1605
+  _globals['_WORKER']._serialized_start=1608
+  _globals['_WORKER']._serialized_end=2011
+  _globals['_DIRECTWORKERSREQUEST']._serialized_start=2013
+  _globals['_DIRECTWORKERSREQUEST']._serialized_end=2107
+  _globals['_DIRECTWORKERSRESPONSE']._serialized_start=2109
+  _globals['_DIRECTWORKERSRESPONSE']._serialized_end=2146
+  _globals['_LEAVEWORKERREQUEST']._serialized_start=2148
+  _globals['_LEAVEWORKERREQUEST']._serialized_end=2205
+  _globals['_LEAVEWORKERRESPONSE']._serialized_start=2207
+  _globals['_LEAVEWORKERRESPONSE']._serialized_end=2228
+  _globals['_GETSERVERREQUEST']._serialized_start=2230
+  _globals['_GETSERVERREQUEST']._serialized_end=2248
+  _globals['_GETSERVERRESPONSE']._serialized_start=2251
+  _globals['_GETSERVERRESPONSE']._serialized_end=2386
 # @@protoc_insertion_point(module_scope)

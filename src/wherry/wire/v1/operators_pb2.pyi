@@ -424,7 +424,7 @@ class PausedType(_message.Message):
     type: _builtins.str
     """Its name."""
     queue: _builtins.str
-    """Where it is paused; empty for all queues."""
+    """Where it is paused; not given for all queues."""
     @_builtins.property
     def pause(self) -> Global___Pause:
         """Since when, by whom and why."""
@@ -433,14 +433,16 @@ class PausedType(_message.Message):
         self,
         *,
         type: _builtins.str = ...,
-        queue: _builtins.str = ...,
+        queue: _builtins.str | None = ...,
         pause: Global___Pause | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["pause", b"pause"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_queue", b"_queue", "pause", b"pause", "queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pause", b"pause", "queue", b"queue", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_queue", b"_queue", "pause", b"pause", "queue", b"queue", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__queue: _TypeAlias = _typing.Literal["queue"]  # noqa: Y015
+    _WhichOneofArgType__queue: _TypeAlias = _typing.Literal["_queue", b"_queue"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue) -> _WhichOneofReturnType__queue | None: ...
 
 Global___PausedType: _TypeAlias = PausedType  # noqa: Y015
 
@@ -456,21 +458,23 @@ class PauseTypeRequest(_message.Message):
     type: _builtins.str
     """Its name."""
     queue: _builtins.str
-    """In this queue only; in all of them if it is empty."""
+    """In this queue only; in all of them if it is not given; one that is given is not empty."""
     reason: _builtins.str
     """Shown with it and kept in the audit."""
     def __init__(
         self,
         *,
         type: _builtins.str = ...,
-        queue: _builtins.str = ...,
+        queue: _builtins.str | None = ...,
         reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_queue", b"_queue", "queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue", "reason", b"reason", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_queue", b"_queue", "queue", b"queue", "reason", b"reason", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__queue: _TypeAlias = _typing.Literal["queue"]  # noqa: Y015
+    _WhichOneofArgType__queue: _TypeAlias = _typing.Literal["_queue", b"_queue"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue) -> _WhichOneofReturnType__queue | None: ...
 
 Global___PauseTypeRequest: _TypeAlias = PauseTypeRequest  # noqa: Y015
 
@@ -508,21 +512,23 @@ class ResumeTypeRequest(_message.Message):
     type: _builtins.str
     """Its name."""
     queue: _builtins.str
-    """Where it was paused; empty for all queues."""
+    """Where it was paused; not given for all queues; one that is given is not empty."""
     reason: _builtins.str
     """Kept in the audit."""
     def __init__(
         self,
         *,
         type: _builtins.str = ...,
-        queue: _builtins.str = ...,
+        queue: _builtins.str | None = ...,
         reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_queue", b"_queue", "queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue", "reason", b"reason", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_queue", b"_queue", "queue", b"queue", "reason", b"reason", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__queue: _TypeAlias = _typing.Literal["queue"]  # noqa: Y015
+    _WhichOneofArgType__queue: _TypeAlias = _typing.Literal["_queue", b"_queue"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue) -> _WhichOneofReturnType__queue | None: ...
 
 Global___ResumeTypeRequest: _TypeAlias = ResumeTypeRequest  # noqa: Y015
 

@@ -380,7 +380,7 @@ class NewSchedule(_message.Message):
     type: _builtins.str
     """The type of its tasks."""
     queue: _builtins.str
-    """Their queue; "default" if empty."""
+    """Their queue; "default" if not given; one that is given is not empty."""
     priority: _builtins.int
     """-100 to 100; higher runs first."""
     max_attempts: _builtins.int
@@ -418,7 +418,7 @@ class NewSchedule(_message.Message):
         cron: _builtins.str = ...,
         tz: _builtins.str = ...,
         type: _builtins.str = ...,
-        queue: _builtins.str = ...,
+        queue: _builtins.str | None = ...,
         priority: _builtins.int | None = ...,
         max_attempts: _builtins.int | None = ...,
         timeout: _duration_pb2.Duration | None = ...,
@@ -430,18 +430,22 @@ class NewSchedule(_message.Message):
         missed: Global___MissedPolicy.ValueType = ...,
         overlap: Global___OverlapPolicy.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts", "_priority", b"_priority", "max_attempts", b"max_attempts", "priority", b"priority", "retry", b"retry", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts", "_priority", b"_priority", "_queue", b"_queue", "max_attempts", b"max_attempts", "priority", b"priority", "queue", b"queue", "retry", b"retry", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts", "_priority", b"_priority", "cron", b"cron", "headers", b"headers", "max_attempts", b"max_attempts", "missed", b"missed", "name", b"name", "overlap", b"overlap", "payload", b"payload", "priority", b"priority", "queue", b"queue", "retry", b"retry", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "type", b"type", "tz", b"tz"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts", "_priority", b"_priority", "_queue", b"_queue", "cron", b"cron", "headers", b"headers", "max_attempts", b"max_attempts", "missed", b"missed", "name", b"name", "overlap", b"overlap", "payload", b"payload", "priority", b"priority", "queue", b"queue", "retry", b"retry", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "type", b"type", "tz", b"tz"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_attempts: _TypeAlias = _typing.Literal["max_attempts"]  # noqa: Y015
     _WhichOneofArgType__max_attempts: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts"]  # noqa: Y015
     _WhichOneofReturnType__priority: _TypeAlias = _typing.Literal["priority"]  # noqa: Y015
     _WhichOneofArgType__priority: _TypeAlias = _typing.Literal["_priority", b"_priority"]  # noqa: Y015
+    _WhichOneofReturnType__queue: _TypeAlias = _typing.Literal["queue"]  # noqa: Y015
+    _WhichOneofArgType__queue: _TypeAlias = _typing.Literal["_queue", b"_queue"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_attempts) -> _WhichOneofReturnType__max_attempts | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue) -> _WhichOneofReturnType__queue | None: ...
 
 Global___NewSchedule: _TypeAlias = NewSchedule  # noqa: Y015
 

@@ -388,7 +388,7 @@ class EnqueueRequest(_message.Message):
     HEADERS_FIELD_NUMBER: _builtins.int
     NOTIFY_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
-    """"default" if empty."""
+    """"default" if empty: here an empty name cannot be told from none. Check what comes from a variable."""
     type: _builtins.str
     """What kind of work it is, such as "shop.send_email"."""
     payload: _builtins.str

@@ -304,13 +304,15 @@ async def test_a_mistake_of_ours_ends_the_worker_after_its_handlers() -> None:
     assert [o.lease.id for c in transport.of(CompleteTasks) for o in c.outcomes] == [1]
 
 
-async def test_a_slot_that_is_canceled_by_somebody_else_ends_the_worker_visibly() -> None:
+@pytest.mark.parametrize("part", ["intake", "reporter", "second reporter", "sweeper"])
+async def test_a_part_that_is_canceled_by_somebody_else_ends_the_worker_visibly(part: str) -> None:
+    # But no slot: a handler that has ended can do that to one (test_late_cancels.py).
     worker, _ = scripted(offline_app(), lambda _: [], concurrency=2)
     running = asyncio.create_task(worker.run())
     await await_for(lambda: worker._parts)
-    worker._parts["slot-0"].cancel()
+    worker._parts[part].cancel()
 
-    with pytest.raises(RuntimeError, match="slot-0 has ended by itself"):
+    with pytest.raises(RuntimeError, match=f"{part} has ended by itself"):
         async with asyncio.timeout(30):
             await running
 

@@ -90,7 +90,8 @@ class Maintenance:
         self._look_seconds = look_seconds
         self._queues = queues
         self._found_work = found_work
-        self._nudged = asyncio.Event()
+        self._woken = asyncio.Event()
+        self._is_nudged = False
         self._recounting = recounting
         self._recount_due = asyncio.Event()
         self._look_at = 0.0
@@ -106,7 +107,8 @@ class Maintenance:
 
     def nudge(self) -> None:
         """Look for due tasks now: one has been enqueued, or put back, for a moment from now."""
-        self._nudged.set()
+        self._is_nudged = True
+        self._woken.set()
 
     async def begin(self) -> None:
         """Declare this process's schedules before it begins. Raises Unavailable."""
@@ -115,7 +117,7 @@ class Maintenance:
     def unpark(self) -> None:
         """Look for tasks that were set aside: somebody has come who knows other types."""
         self._others_came = True
-        self._nudged.set()
+        self._woken.set()
 
     async def run(self) -> None:
         """Keep going for ever; the owner cancels it."""
@@ -135,6 +137,8 @@ class Maintenance:
                 await asyncio.sleep(patience.next_pause())
 
     async def _tick(self) -> None:
+        # Before anything is done: who wakes us meanwhile asks for another turn.
+        self._woken.clear()
         for rhythm in self._rhythms:
             if monotonic() >= rhythm.due_at:
                 rhythm.due_at = monotonic() + rhythm.every * random.uniform(0.8, 1.0)
@@ -144,15 +148,14 @@ class Maintenance:
             await self._look()
         if monotonic() >= self._scheduler.next_at:
             await self._schedule()
-        if self._nudged.is_set() or monotonic() >= self._promote_at:
-            # Before the promotion: a nudge that comes during it asks for another one.
-            self._nudged.clear()
+        if self._is_nudged or monotonic() >= self._promote_at:
+            self._is_nudged = False
             await self._promote()
         rare_at = min(rhythm.due_at for rhythm in self._rhythms)
         next_at = min(self._look_at, self._promote_at, rare_at, self._scheduler.next_at)
         try:
             async with asyncio.timeout(max(0.0, next_at - monotonic())):
-                await self._nudged.wait()
+                await self._woken.wait()
         except TimeoutError:
             return
         # What is ready goes first, and many nudges make one look.

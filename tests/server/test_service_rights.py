@@ -106,6 +106,15 @@ async def test_what_is_about_every_queue_needs_all_of_them(
     await call(service, caller(*Right, queues=("*",)))
 
 
+@pytest.mark.parametrize("queue", ["mail", None])
+async def test_who_may_not_pause_a_type_is_not_told_what_else_is_wrong(
+    service: Service, queue: str | None
+) -> None:
+    for verb in (service.pause_type, service.resume_type):
+        with pytest.raises(PermissionDenied):
+            await verb(caller(Right.READ), type="", queue=queue)
+
+
 async def test_one_queue_too_many_refuses_the_poll_and_leases_nothing(
     service: Service, app: wherry.App
 ) -> None:

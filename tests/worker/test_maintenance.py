@@ -147,6 +147,21 @@ async def test_a_nudge_that_comes_during_a_look_asks_for_another_one() -> None:
         await await_for(lambda: len(transport.of(PromoteTasks)) == 2)
 
 
+@pytest.mark.parametrize("lost", [LookAround, UnparkTasks])
+async def test_what_somebody_new_may_wait_for_is_looked_for_until_it_is_known(lost: type) -> None:
+    normal: dict[type, Any] = {LookAround: replace(NOTHING, parked=True), UnparkTasks: Unparked(0)}
+    answers = {step: in_turn(answer) for step, answer in normal.items()}
+    answers[lost] = in_turn(normal[lost], Unavailable("gone"), normal[lost])
+    async with maintaining(answers, every=600) as (maintenance, transport, _):
+        await await_for(lambda: len(transport.of(UnparkTasks)) == 1)
+
+        maintenance.unpark()
+
+        asked = 3 if lost is UnparkTasks else 2
+        await await_for(lambda: len(transport.of(UnparkTasks)) == asked)
+    assert len(transport.of(LookAround)) == 3
+
+
 async def test_it_sleeps_until_the_next_task_is_due() -> None:
     script = {
         LookAround: lambda _: replace(NOTHING, due_in=0.05),

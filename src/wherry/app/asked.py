@@ -193,11 +193,15 @@ def asked_types(types: Iterable[Any] | None) -> tuple[str, ...] | None:
 
 def asked_type_in(type: str, queue: str | None) -> tuple[str, str | None]:
     """Return a type, and the queue in which it is paused or resumed: None for all of them."""
-    name = check_name(type, option="type")
+    return check_name(type, option="type"), asked_place(queue)
+
+
+def asked_place(queue: str | None) -> str | None:
+    """Return the queue in which something is paused or resumed: None for all of them."""
     if queue == "":
         # An unset variable must not be taken for all queues.
         raise InvalidOption("queue", queue, "is empty: leave it out for all queues, or name one")
-    return name, None if queue is None else check_name(queue, option="queue")
+    return None if queue is None else check_name(queue, option="queue")
 
 
 def asked_lease_seconds(lease_for: Duration, *, option: str = "lease_for") -> float:

@@ -145,7 +145,13 @@ class Maintenance:
                 if await self._repeat(rhythm.command):
                     rhythm.due_at = 0.0
         if self._others_came or monotonic() >= self._look_at:
-            await self._look()
+            others_came, self._others_came = self._others_came, False
+            try:
+                await self._look(others_came=others_came)
+            except Unavailable:
+                # What they came for may not be done.
+                self._others_came = self._others_came or others_came
+                raise
         if monotonic() >= self._scheduler.next_at:
             await self._schedule()
         if self._is_nudged or monotonic() >= self._promote_at:
@@ -161,11 +167,10 @@ class Maintenance:
         # What is ready goes first, and many nudges make one look.
         await asyncio.sleep(_NUDGE_SECONDS)
 
-    async def _look(self) -> None:
+    async def _look(self, *, others_came: bool) -> None:
         """Find out what is due, do it, and settle when to look again."""
         now = monotonic()
         for_ready = now >= self._park_at
-        others_came, self._others_came = self._others_came, False
         seen: Seen = await self._call(LookAround(for_ready)) or _ANYTHING
         self._look_at = now + self._look_seconds() * random.uniform(0.8, 1.0)
         if seen.due_in is not None:

@@ -183,7 +183,7 @@ class PoolTransport:
             # Locks that somebody holds for longer, say: no mistake of the call, and no bug.
             seconds = self.settings.acquire_timeout.total_seconds()
             return Unavailable(
-                f"the database let it not through in {seconds:g} s: {one_line(error)}"
+                f"the database did not let it through in {seconds:g} s: {one_line(error)}"
             )
         return translated(error, schema=self.schema) or error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wherry.app.asked import asked_reason, asked_type_in
+from wherry.app.asked import asked_place, asked_reason
 from wherry.commands.queues import PauseQueue, PauseType, ResumeQueue, ResumeType, SetQueueLimits
 from wherry.domain.durations import Duration
 from wherry.domain.limits import QueueLimits
@@ -59,6 +59,7 @@ class Pausing(Managing):
 
 def _type_of(caller: Caller, type: str, queue: str | None) -> tuple[str, str | None]:
     """Return both, checked; all queues are for who may change all of them."""
-    name, place = asked_type_in(type, queue)
+    place = asked_place(queue)
+    # Who may not pause anything there is not told what else is wrong.
     caller.require(Right.ADMIN, place)
-    return name, place
+    return check_name(type, option="type"), place

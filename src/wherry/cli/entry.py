@@ -42,7 +42,8 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.Unauthenticated, WRONG),
     (errors.PermissionDenied, WRONG),
 )
-# What a stream says that was opened by somebody else and takes no more. A file of ours that cannot be opened has a name.
+# What a stream says that was opened by somebody else and takes no more. A file of ours that cannot
+# be opened has a name.
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 _AFTER_THE_VERB = ("--dsn", "--json", "--quiet", "--schema", "--verbose", "-q", "-v")
 

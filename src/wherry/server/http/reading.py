@@ -21,6 +21,7 @@ from starlette.types import Receive
 
 from wherry.server.http import fields
 from wherry.server.http.refusals import Gone, Refused
+from wherry.server.http.setting_apart import set_apart
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -122,9 +123,16 @@ async def read_json(body: bytes, kind: type[T]) -> T:
         text = body.decode()
     except UnicodeDecodeError as error:
         _refuse(f"the body is no UTF-8: byte {error.start:,} begins no character")
-    value = decode(body, kind)
+    large = len(body) > _LARGE_BYTES
+    try:
+        value = decode(body, kind)
+    except Malformed:
+        apart = await asyncio.to_thread(set_apart, body, kind) if large else set_apart(body, kind)
+        if apart is None:
+            raise
+        value, text = apart[0], apart[1].decode()
     # What stands twice is looked for in what is known to have the right shape.
-    if len(body) > _LARGE_BYTES:
+    if large:
         await asyncio.to_thread(refuse_twice, text)
     else:
         refuse_twice(text)
@@ -138,16 +146,35 @@ def decode(data: bytes | msgspec.Raw, kind: type[T], *, at: str = "") -> T:
     except msgspec.ValidationError as error:
         raise _unfit(str(error), at=at, kind=kind) from None
     except msgspec.DecodeError as error:
-        # It is also called truncated, or the end of something else.
-        if half := _HALF.match(bytes(cast("Any", data))):
-            told = f"the escape {half[1].decode()} at byte {half.start(1):,} is half of a pair"
-            _refuse(f"JSON is malformed: {told}: send both, or neither", field=at or None)
-        # Its words are about bytes, so they hold nothing of the body.
-        _refuse(str(error), field=at or None)
+        raise Malformed(_told(error, bytes(cast("Any", data))), field=at or None) from None
     except RecursionError:
         _refuse("the body is nested too deep", field=at or None)
 
 
+class Malformed(Refused):
+    """A body that is no JSON."""
+
+    def __init__(self, detail: str, *, field: str | None = None) -> None:
+        super().__init__(400, "INVALID_REQUEST", detail, field=field)
+
+
+def _told(error: msgspec.DecodeError, data: bytes) -> str:
+    """Return what is wrong with JSON that is malformed."""
+    # It is also called truncated, or the end of something else.
+    if half := _HALF.match(data):
+        told = f"the escape {half[1].decode()} at byte {half.start(1):,} is half of a pair"
+        return f"JSON is malformed: {told}: send both, or neither"
+    # Its own words are about bytes, so they hold nothing of the body; nor does one of these.
+    place = _BYTE.search(str(error))
+    if place and (word := _WORD.match(data, max(0, int(place[1]) - 1))):
+        told = f"{word[1].decode()} at byte {word.start(1):,}"
+        return f"JSON is malformed: {told}: JSON has no such word, send null or a text"
+    return str(error)
+
+
+_BYTE: Final = re.compile(r"\(byte ([0-9]+)\)$")
+# Where a number begins with a sign, it is the byte behind that which is to blame.
+_WORD: Final = re.compile(rb"[^-\w]?([-+]?(?:NaN|nan|Infinity|inf|undefined|None|True|False))\b")
 # What stands before the first surrogate without its other half, and that.
 _HALF: Final = re.compile(
     rb"(?:[^\\]++|\\[^u]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}"

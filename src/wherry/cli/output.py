@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from wherry.cli.asked import Asked
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _NO_END = 100_000
 _LEAST_FOR_TEXT = 12
 _GAP = 2
+# So many rows are written at a time: of a list of thousands the first are seen at once.
+_ROWS_AT_ONCE = 250
 _COLORS = {
     "queued": "cyan",
     "leased": "blue",
@@ -69,31 +72,22 @@ class Output:
 
     def line(self, text: str = "", *, bold: bool = False) -> None:
         """Write lines for people; what is in *text* of somebody's data was made plain before."""
+        if not bold:
+            write_out("".join(f"{line.rstrip()}\n" for line in text.split("\n")))
+            return
         from rich.text import Text
 
-        self._print(Text(text, style="bold" if bold else ""))
+        self._print(Text(text, style="bold"))
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
         """Write a table; on a terminal too narrow for it, a block of lines for each row."""
         cells = [[plain(cell) for cell in row] for row in rows]
         console = self._console()
-        if _needed(columns, cells) > console.width:
+        widths = _widest(columns, cells)
+        if _needed(columns, widths) > console.width:
             self._blocks(columns, cells)
-            return
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="bold")
-        for column in columns:
-            table.add_column(
-                column.title,
-                no_wrap=column.whole,
-                overflow="fold",
-                justify="right" if column.right else "left",
-            )
-        for row in cells:
-            table.add_row(*(Text(cell, style=_COLORS.get(cell, "")) for cell in row))
-        self._print(table)
+        else:
+            self._rows(columns, cells, _shared(columns, widths, console.width))
 
     def show(self, thing: Any) -> None:
         """Write something that rich can show, whose texts were made plain before."""
@@ -113,7 +107,7 @@ class Output:
         ]
         columns = (Column("", whole=True), Column("", whole=True), Column(""))
         cells = [[word, name, "\n".join(lines)] for word, name, lines in told]
-        is_narrow = _needed(columns, cells) > self._console().width
+        is_narrow = _needed(columns, _widest(columns, cells)) > self._console().width
         table = Table(box=None, padding=(0, _GAP, 0, 0), show_header=False)
         table.add_column(no_wrap=True)
         table.add_column(no_wrap=True)
@@ -133,13 +127,52 @@ class Output:
         if not self.is_quiet:
             print_error(text)
 
+    def _rows(
+        self, columns: Sequence[Column], cells: list[list[str]], widths: Sequence[int]
+    ) -> None:
+        """Write rows in columns of these widths, in which texts are folded.
+
+        Rich's own table looks at each cell many times: 20,000 rows took it a quarter of a minute,
+        in which nothing was to be seen.
+        """
+        from rich.cells import cell_len
+        from rich.text import Text
+
+        console = self._console()
+        gap = " " * _GAP
+
+        def folded(cell: str, width: int) -> list[str]:
+            if cell_len(cell) <= width:
+                return [cell]
+            return [each.plain for each in Text(cell).wrap(console, width, overflow="fold")]
+
+        def line(row: Sequence[str], styles: Sequence[str | None]) -> Text:
+            text = Text()
+            for column, cell, width, style in zip(columns, row, widths, styles, strict=True):
+                room = " " * (width - cell_len(cell))
+                text.append(room if column.right else "")
+                text.append(cell, style)
+                text.append(gap if column.right else room + gap)
+            return text
+
+        self._print(line([column.title for column in columns], ["bold"] * len(columns)))
+        for part in _parts(cells):
+            lines: list[Text] = []
+            for row in part:
+                styles = [_COLORS.get(cell) for cell in row]
+                each = [folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+                lines += [line(below, styles) for below in zip_longest(*each, fillvalue="")]
+            self._print(Text("\n").join(lines))
+
     def _blocks(self, columns: Sequence[Column], cells: list[list[str]]) -> None:
         width = max(len(column.title) for column in columns)
-        for row in cells:
-            for column, cell in zip(columns, row, strict=True):
-                if cell:
-                    self.line(f"{column.title:<{width}}  {cell}")
-            self.line()
+        for part in _parts(cells):
+            lines: list[str] = []
+            for row in part:
+                told = zip(columns, row, strict=True)
+                lines += [f"{column.title:<{width}}  {cell}" for column, cell in told if cell]
+                lines.append("")
+            self.line("\n".join(lines))
 
     def _print(self, thing: Any) -> None:
         # Rendered first and written here, so that a broken pipe is met in one place only.
@@ -194,12 +227,45 @@ def _is_table(thing: Any) -> bool:
     return isinstance(thing, Table)
 
 
-def _needed(columns: Sequence[Column], cells: list[list[str]]) -> int:
-    """Return how wide a terminal must be for these cells in a table."""
+def _parts(cells: list[list[str]]) -> Iterator[list[list[str]]]:
+    left = iter(cells)
+    while part := list(islice(left, _ROWS_AT_ONCE)):
+        yield part
+
+
+def _widest(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
+    """Return how wide each column would like to be."""
     from rich.cells import cell_len
 
-    needed = 0
-    for n, column in enumerate(columns):
-        widest = max([cell_len(column.title), *(cell_len(row[n]) for row in cells)])
-        needed += (widest if column.whole else min(widest, _LEAST_FOR_TEXT)) + _GAP
-    return needed
+    return [
+        max([cell_len(column.title), *(cell_len(row[n]) for row in cells)])
+        for n, column in enumerate(columns)
+    ]
+
+
+def _needed(columns: Sequence[Column], widths: Sequence[int]) -> int:
+    """Return how wide a terminal must be for columns of these widths in a table."""
+    return sum(
+        (width if column.whole else min(width, _LEAST_FOR_TEXT)) + _GAP
+        for column, width in zip(columns, widths, strict=True)
+    )
+
+
+def _shared(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
+    """Return the widths that columns get: of what is left by whole ones, each text its share."""
+    given = list(widths)
+    left = (
+        room
+        - _GAP * len(widths)
+        - sum(width for column, width in zip(columns, widths, strict=True) if column.whole)
+    )
+    texts = sorted(
+        (width, n)
+        for n, (width, column) in enumerate(zip(widths, columns, strict=True))
+        if not column.whole
+    )
+    for turn, (width, n) in enumerate(texts):
+        # The narrowest first: what one of them does not need is the others'.
+        given[n] = min(width, left // (len(texts) - turn))
+        left -= given[n]
+    return given

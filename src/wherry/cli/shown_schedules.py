@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,8 @@ def state_of(schedule: ScheduleSeen) -> str:
 
 def schedule_fields(schedule: ScheduleSeen) -> dict[str, Any]:
     """Return a schedule for JSON; its payload is the very text that is stored."""
-    fields = asdict(schedule)
+    # Not `asdict`, which copies what is in it, too: of twenty thousand that takes seconds.
+    fields = {each.name: getattr(schedule, each.name) for each in dataclass_fields(schedule)}
     local = schedule.next_local
     fields["state"] = state_of(schedule)
     # With the offset of its own zone, where all other instants are in UTC.

@@ -62,6 +62,8 @@ _BARE: Final[dict[grpc.StatusCode, type[errors.WherryError]]] = {
     grpc.StatusCode.UNAUTHENTICATED: errors.Unauthenticated,
     grpc.StatusCode.PERMISSION_DENIED: errors.PermissionDenied,
 }
+# What gRPC's own refusal of a message says.
+_TOO_LARGE: Final = "larger than max"
 
 
 class Refused(Protocol):
@@ -173,6 +175,9 @@ def _of_code(code: Any, text: str, *, doing: str, server: str) -> errors.WherryE
             f"the server does not know the call {doing}: it is older than this client, or no"
             f" Wherry server at all; upgrade it ({text})"
         )
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in text:
+        # So large that the server's gRPC would not read it, or older than a server that tells.
+        return errors.LimitReached(f"the request of {doing} is too large: split it ({text})")
     kind = _BARE.get(code, errors.WherryError)
     name = code.name if isinstance(code, grpc.StatusCode) else str(code)
     return kind(f"{server} did not answer {doing}: {name}: {text}")

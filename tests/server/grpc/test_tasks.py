@@ -12,6 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 import wherry
 from tests.server.grpc.asking import Stub, details, enqueued, leased, leasing
 from tests.waiting import Waiting
+from wherry.server.grpc import GrpcDoor
 from wherry.wire.v1 import leases_pb2, tasks_pb2
 from wherry.wire.v1.tasks_pb2 import TaskFilter
 
@@ -158,6 +159,37 @@ async def test_a_request_beyond_the_limit_is_refused_by_its_size(stub: Stub) -> 
         await stub.Enqueue(huge)
 
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert details(caught.value)["ErrorInfo"].reason == "LIMIT_REACHED"
+    assert "RetryInfo" not in details(caught.value)
+    told = f"takes {huge.ByteSize():,} bytes; the limit is 16,777,216: split it"
+    assert told in (caught.value.details() or "")
+
+
+@pytest.mark.parametrize("half_mebibytes", [34, 80])
+async def test_an_app_is_told_to_split_what_is_too_large(
+    door: GrpcDoor, app: wherry.App, half_mebibytes: int
+) -> None:
+    task = {"type": "a", "payload": {"x": "x" * 512 * 1024}}
+
+    async with wherry.App(f"grpc://127.0.0.1:{door.port}") as remote:
+        with pytest.raises(wherry.LimitReached, match=r"too large: split it|: split it$") as caught:
+            await remote.aenqueue_many([task] * half_mebibytes)
+
+    assert caught.value.retry_seconds is None
+    assert not (await app.alist_tasks()).tasks
+
+
+async def test_a_request_of_just_the_limit_is_read(stub: Stub) -> None:
+    limit_bytes = 16 * 1024 * 1024
+    request = tasks_pb2.EnqueueBatchRequest(
+        tasks=[tasks_pb2.EnqueueRequest(type="a", payload=" " * (limit_bytes - 20))]
+    )
+    request.tasks[0].payload += " " * (limit_bytes - request.ByteSize())
+    assert request.ByteSize() == limit_bytes
+
+    answer = await stub.EnqueueBatch(request)
+
+    assert answer.results[0].problem.reason == "INVALID_PAYLOAD"
 
 
 async def test_a_task_is_read_by_its_id_and_by_its_key(stub: Stub) -> None:

@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from wherry.domain.lease import Lease
-from wherry.errors import InvalidTask
+from wherry.errors import InvalidTask, LimitReached
 from wherry.server.caller import Caller
 from wherry.server.grpc.leases import LeaseVerbs
 from wherry.server.grpc.leasing import LeaseVerb
@@ -133,13 +133,18 @@ class Calls:
     async def _read(self, kind: type[Message], requests: _Requests) -> Message:
         """Return the request.
 
-        Raises InvalidTask if it is none, says more than is known here, or is too long in coming.
+        Raises InvalidTask if it is none, says more than is known here, or is too long in coming,
+        and LimitReached if it is too large.
         """
-        seconds = self._service.settings.request_timeout.total_seconds()
+        settings = self._service.settings
+        seconds = settings.request_timeout.total_seconds()
         name = kind.DESCRIPTOR.full_name
         try:
             async with asyncio.timeout(seconds):
                 async for data in requests:
+                    if len(data) > settings.request_limit_bytes:
+                        told = f"the request takes {len(data):,} bytes; the limit is"
+                        raise LimitReached(f"{told} {settings.request_limit_bytes:,}: split it")
                     request = kind.FromString(data)
                     refuse_unknown(request, data)
                     return request

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Those of one connection: a thousand polls, and what goes on beside them.
 _MOST_STREAMS: Final = 2000
 _LEAVE_WITHIN_SECONDS: Final = 1.0
+# gRPC refuses what is too large in its own words; up to here a request is read, for ours.
+_READ_TO_REFUSE: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,7 @@ class GrpcDoor:
         return [
             # A port that is taken must be an error, not a share of its connections.
             ("grpc.so_reuseport", 0),
-            ("grpc.max_receive_message_length", limit_bytes),
+            ("grpc.max_receive_message_length", _READ_TO_REFUSE * limit_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", _MOST_STREAMS),
             ("grpc.server_handshake_timeout_ms", _ms(self._service.settings.request_timeout)),

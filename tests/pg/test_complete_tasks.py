@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
+from psycopg import errors
 
+import wherry
 from tests.pg.support import Session, spec
 from wherry.commands.leases import CompleteTasks
+from wherry.config import PoolSettings
 from wherry.domain.lease import Lease, Reported
 from wherry.domain.outcome import Completed
 from wherry.domain.state import State
 from wherry.testing import Clock
+from wherry.transport.session_blocking import SessionTransport
 
 DONE, ALREADY_DONE, LOST, BUSY = (
     Reported.DONE,
@@ -226,11 +232,47 @@ def test_a_task_that_an_open_transaction_completes_is_busy_and_delays_nobody(
     other.begin()
     other.complete(one)
     session.rows("set lock_timeout = '1ms'")
+    command = CompleteTasks((Completed(one), Completed(two)))
 
-    assert session.complete(one, two) == [BUSY, DONE]
+    with pytest.raises(errors.LockNotAvailable):
+        session.call(command)
+    assert session.call(command.after_conflict()) == [BUSY, DONE]
 
     other.commit()
     assert session.complete(one) == [ALREADY_DONE]
+
+
+def test_a_report_waits_briefly_whatever_its_session_is_set_to(
+    session: Session, other: Session, start: Callable[..., Future[Any]]
+) -> None:
+    one, two = leased(session, 2)
+    other.begin()
+    other.complete(one)
+    session.rows("set lock_timeout = 0")
+
+    reporting = start(session.complete, one, two)
+
+    # It ends by itself: nobody ends the other transaction, nor cancels it.
+    with pytest.raises(errors.LockNotAvailable):
+        reporting.result()
+    assert session.value("select current_setting('lock_timeout')") == "0"
+    assert session.task(two.id).state is State.LEASED
+
+
+def test_transports_report_what_nobody_holds(session: Session, other: Session, dsn: str) -> None:
+    one, two, three = leased(session, 3)
+    other.begin()
+    other.complete(one)
+
+    with wherry.App(dsn) as app:
+        assert app.complete(two) is DONE
+        assert app.complete(one) is BUSY
+    reserved = SessionTransport(dsn, schema="wherry", settings=PoolSettings(), name="wherry test")
+    try:
+        command = CompleteTasks((Completed(one), Completed(three)))
+        assert reserved.call(command) == [BUSY, DONE]
+    finally:
+        reserved.close()
 
 
 def test_a_complete_that_was_rolled_back_never_was(session: Session, other: Session) -> None:

@@ -136,6 +136,10 @@ CASES = [
     Case("complete", lambda: CompleteTasks(tuple(Completed(lease_of(n)) for n in range(200)),
                                            tuple(LEASE_IDS[:20])),
          1050, pages_before_17=2000),
+    Case("complete around what is held",
+         lambda: CompleteTasks(tuple(Completed(lease_of(n)) for n in range(200)),
+                               tuple(LEASE_IDS[:20]), unlocked=True),
+         1050, pages_before_17=2000),
     Case("complete in transaction", lambda: CompleteInTransaction(Completed(lease_of(5))),
          20, by_callers=True),
     Case("fail", lambda: FailTasks(tuple(Failed(lease_of(n), "retry", FAILURE, 1.0)

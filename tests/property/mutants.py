@@ -161,7 +161,7 @@ FOUND = (
     Mutant(
         "result_is_dropped",
         "leases/complete_tasks",
-        ((r"mine\.result, live\.last_error", "null::json as result, live.last_error"),),
+        ((r"asked\.result, live\.last_error", "null::json as result, live.last_error"),),
     ),
     Mutant(
         "again_is_answered_lost",

@@ -75,7 +75,7 @@ def _count(scene: Scene, name: str, answer: Any, told: Count) -> None:
             told.leases += sum(lease.id == scene.task for lease in answer)
         case "lease_for_pollers":
             told.leases += sum(lease.id == scene.task for leases in answer for lease in leases)
-        case "complete" | "complete_in_transaction":
+        case "complete" | "complete_unlocked" | "complete_in_transaction":
             accepted = answer is None or answer == [Reported.DONE]
             told.settled += accepted
             told.done += accepted
@@ -215,15 +215,21 @@ def _answers(
         match outcome.name:
             case "heartbeat" if holds and not scene.has_run_out and answer is Reported.LOST:
                 yield "a heartbeat called a lease lost that holds"
-            case "complete" | "fail" | "release" if holds and not scene.has_run_out:
+            case "complete" | "complete_unlocked" | "fail" | "release" if (
+                holds and not scene.has_run_out
+            ):
                 if answer is not Reported.BUSY:
                     yield f"{outcome.name} was answered {answer}, and the lease still holds"
-            case "complete" if answer is Reported.ALREADY_DONE and not told.done:
+            case "complete" | "complete_unlocked" if (
+                answer is Reported.ALREADY_DONE and not told.done
+            ):
                 if not scene.is_final:
                     yield "a complete was answered already done by nobody"
             case "complete_in_transaction" if holds and not outcome.committed:
                 yield "a completion in a transaction lost a lease that holds"
-            case "complete" | "fail" | "release" | "heartbeat" if scene.has_run_out:
+            case "complete" | "complete_unlocked" | "fail" | "release" | "heartbeat" if (
+                scene.has_run_out
+            ):
                 if answer not in (Reported.LOST, Reported.ALREADY_DONE):
                     yield f"{outcome.name} was answered {answer} after the lease had run out"
             case "rescue" if outcome.answer == Rescued(1) and mine and mine["state"] == "ready":

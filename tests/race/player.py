@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import psycopg
+from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from wherry.commands.base import Command
@@ -87,11 +88,17 @@ class Actor:
 
     async def run(self, operation: Operation, scene: Any) -> Outcome[Any]:
         """Run the operation, and leave its transaction open."""
+        command = operation.command(scene)
         await self.connection.execute("begin")
         try:
-            answer = await arun(self.connection, operation.command(scene), schema="wherry")
+            answer = await arun(self.connection, command, schema="wherry")
         except operation.refusals as refused:
             return Outcome(operation.name, refused, committed=False)
+        except errors.LockNotAvailable:
+            # It was kept waiting: as transports do.
+            await self.connection.execute("rollback")
+            await self.connection.execute("begin")
+            answer = await arun(self.connection, command.after_conflict(), schema="wherry")
         return Outcome(operation.name, answer, operation.commits)
 
 

@@ -95,6 +95,10 @@ OPERATIONS = {
         ),
         Operation("complete", lambda scene: CompleteTasks((Completed(scene.held),))),
         Operation(
+            "complete_unlocked",
+            lambda scene: CompleteTasks((Completed(scene.held),)).after_conflict(),
+        ),
+        Operation(
             "complete_in_transaction",
             lambda scene: CompleteInTransaction(Completed(scene.held)),
             refusals=(LeaseLost,),
@@ -207,6 +211,7 @@ SCENES: dict[str, tuple[Callable[[Scene], Awaitable[None]], frozenset[str]]] = {
         frozenset(
             {
                 "complete",
+                "complete_unlocked",
                 "complete_in_transaction",
                 "fail",
                 "heartbeat",
@@ -225,6 +230,7 @@ SCENES: dict[str, tuple[Callable[[Scene], Awaitable[None]], frozenset[str]]] = {
         frozenset(
             {
                 "complete",
+                "complete_unlocked",
                 "complete_in_transaction",
                 "fail",
                 "release",

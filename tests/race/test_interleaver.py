@@ -63,6 +63,24 @@ BUGS: list[tuple[Mutant, str, tuple[str, str]]] = [
     ),
     (
         Mutant(
+            "a complete around what is held, of an expired lease",
+            "leases/complete_unlocked",
+            ((r"\n *and lease\.expires_at .*", ""),),
+        ),
+        "run_out",
+        ("complete_unlocked", "cancel"),
+    ),
+    (
+        Mutant(
+            "a complete without its fence",
+            "leases/complete_tasks",
+            (*FENCE, (r"\n *and live\.state = 'leased'", "")),
+        ),
+        "leased",
+        ("release", "complete"),
+    ),
+    (
+        Mutant(
             "a heartbeat that revives",
             "leases/heartbeat_leases",
             ((r"\n *and lease\.expires_at .*", ""),),

@@ -78,6 +78,10 @@ class Command(Generic[R_co]):
         """The command to send when the answer to this one was lost."""
         return self
 
+    def after_conflict(self) -> Command[R_co]:
+        """The command to send when this one met another transaction, and so did not happen."""
+        return self
+
     def answer(self) -> Answer[R_co]:
         """Yield statements, be sent their rows, return what the command promises."""
         raise TypeError(f"{type(self).__name__} has no answer")

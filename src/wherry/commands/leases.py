@@ -9,23 +9,30 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from time import monotonic
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 from uuid import uuid4
 
 from wherry import config
 from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.lease_rows import lease_rows
+from wherry.commands.reported import (
+    batch_of,
+    fence_of,
+    firsts_of,
+    given_back,
+    in_turn,
+    once_each,
+    settled,
+    state_told,
+)
 from wherry.commands.task_texts import array_text
 from wherry.domain.front import Front
-from wherry.domain.lease import Fence, Lease, LeaseRef, Poller, Reported, dealt_out
+from wherry.domain.lease import Lease, LeaseRef, Poller, Reported, dealt_out
 from wherry.domain.outcome import Completed, Failed, GivenBack
 from wherry.errors import LeaseLost
-
-_O = TypeVar("_O", Completed, Failed, GivenBack)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,23 +179,29 @@ class CompleteTasks(Command[list[Reported]]):
 
     outcomes: tuple[Completed, ...]
     closed: tuple[str, ...] = ()
+    # Pass over tasks that somebody else holds, at more CPU a task.
+    unlocked: bool = False
+
+    def after_conflict(self) -> CompleteTasks:
+        return replace(self, unlocked=True)
 
     def answer(self) -> Answer[list[Reported]]:
         batches: dict[tuple[str, str], list[Completed]] = defaultdict(list)
-        for outcome in _once_each(self.outcomes):
+        for outcome in once_each(self.outcomes):
             batches[outcome.lease.lease_id, outcome.lease.queue].append(outcome)
         befores = accumulate(map(len, batches.values()), initial=0)
-        told = list(map(_batch, batches.values(), befores))
+        told = list(map(batch_of, batches.values(), befores))
         params = {"outcomes": json.dumps(told), "closed": array_text(self.closed)}
-        rows = yield Statement("leases/complete_tasks", params, takes_text=True)
+        name = "leases/complete_unlocked" if self.unlocked else "leases/complete_tasks"
+        rows = yield Statement(name, params, takes_text=True)
         ords = rows[0][0] or ()
         if len(ords) == len(self.outcomes):
             # Nearly always.
             return [Reported.DONE] * len(ords)
         in_order = {o.lease.fence: o for batch in batches.values() for o in batch}
         done = [(ord_, Reported.DONE) for ord_ in ords]
-        known = yield from _settled(tuple(in_order.values()), in_order, done, verb="complete")
-        return list(_in_turn(self.outcomes, dict(zip(in_order, known, strict=True))))
+        known = yield from settled(tuple(in_order.values()), in_order, done, verb="complete")
+        return list(in_turn(self.outcomes, dict(zip(in_order, known, strict=True))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +212,10 @@ class FailTasks(Command[list[Reported]]):
     closed: tuple[str, ...] = ()
 
     def answer(self) -> Answer[list[Reported]]:
-        firsts = _firsts(self.outcomes)
+        firsts = firsts_of(self.outcomes)
         outcomes = [
             {
-                **_fence(outcome.lease),
+                **fence_of(outcome.lease),
                 "verdict": outcome.verdict,
                 "retry_seconds": outcome.retry_seconds,
                 "error_type": outcome.failure.type,
@@ -215,8 +228,8 @@ class FailTasks(Command[list[Reported]]):
         rows = yield Statement(
             "leases/fail_tasks", {"outcomes": json.dumps(outcomes), "closed": list(self.closed)}
         )
-        done = [(ord_, _of_state(state)) for ord_, state, _woken in rows]
-        return (yield from _settled(self.outcomes, firsts, done, verb="fail"))
+        done = [(ord_, state_told(state)) for ord_, state, _woken in rows]
+        return (yield from settled(self.outcomes, firsts, done, verb="fail"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,18 +240,18 @@ class GiveBackTasks(Command[list[Reported]]):
     closed: tuple[str, ...] = ()
 
     def answer(self) -> Answer[list[Reported]]:
-        firsts = _firsts(self.outcomes)
+        firsts = firsts_of(self.outcomes)
         outcomes = [
             {
-                **_fence(outcome.lease),
+                **fence_of(outcome.lease),
                 "verdict": outcome.verdict,
                 "delay_seconds": outcome.delay_seconds,
             }
             for outcome in firsts.values()
         ]
-        rows = yield Statement("leases/give_back_tasks", _given_back(outcomes, self.closed))
-        done = [(ord_, _of_state(state)) for ord_, state, _woken in rows]
-        return (yield from _settled(self.outcomes, firsts, done, verb="give_back"))
+        rows = yield Statement("leases/give_back_tasks", given_back(outcomes, self.closed))
+        done = [(ord_, state_told(state)) for ord_, state, _woken in rows]
+        return (yield from settled(self.outcomes, firsts, done, verb="give_back"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,15 +268,15 @@ class ReleaseUnconfirmed(Command[list[Reported]]):
 
     def answer(self) -> Answer[list[Reported]]:
         outcomes = [
-            {**_fence(lease), "verdict": "release", "lease_seconds": seconds}
+            {**fence_of(lease), "verdict": "release", "lease_seconds": seconds}
             for lease, seconds in zip(self.leases, self.lease_seconds, strict=True)
         ]
         # The statement looks by itself whether anything of them is left.
         closed = list({lease.lease_id for lease in self.leases})
-        rows = yield Statement("leases/give_back_tasks", _given_back(outcomes, closed))
+        rows = yield Statement("leases/give_back_tasks", given_back(outcomes, closed))
         answers = [Reported.LOST] * len(self.leases)
         for ord_, state, _woken in rows:
-            answers[ord_ - 1] = _of_state(state)
+            answers[ord_ - 1] = state_told(state)
         return answers
 
 
@@ -274,7 +287,7 @@ class ListPolicies(Command[list[tuple[int, str | None] | None]]):
     leases: tuple[LeaseRef, ...]
 
     def answer(self) -> Answer[list[tuple[int, str | None] | None]]:
-        asked = json.dumps([_fence(lease) for lease in self.leases])
+        asked = json.dumps([fence_of(lease) for lease in self.leases])
         rows = yield Statement("leases/list_policies", {"leases": asked})
         answers: list[tuple[int, str | None] | None] = [None] * len(self.leases)
         for ord_, attempt, retry_text in rows:
@@ -307,94 +320,3 @@ class CompleteInTransaction(Command[None]):
         )
         if not rows:
             raise LeaseLost(lease.id, token=lease.token)
-
-
-def _batch(outcomes: Sequence[Completed], before: int) -> dict[str, Any]:
-    lease = outcomes[0].lease
-    results = [outcome.result_text for outcome in outcomes]
-    return {
-        "lease_id": lease.lease_id,
-        "queue": lease.queue,
-        "before": before,
-        "task_ids": [outcome.lease.id for outcome in outcomes],
-        "tokens": [outcome.lease.token for outcome in outcomes],
-        # As texts: PostgreSQL takes a list in an array for one more dimension of that array.
-        "results": results if any(result is not None for result in results) else None,
-    }
-
-
-def _given_back(outcomes: list[dict[str, Any]], closed: Sequence[str] = ()) -> dict[str, Any]:
-    return {
-        "outcomes": json.dumps(outcomes),
-        "closed": list(closed),
-        "max_snoozes": config.MAX_SNOOZES,
-        "max_releases": config.MAX_RELEASES,
-    }
-
-
-def _fence(lease: LeaseRef) -> dict[str, Any]:
-    return {
-        "id": lease.id,
-        "queue": lease.queue,
-        "token": lease.token,
-        "lease_id": lease.lease_id,
-    }
-
-
-def _of_state(state: str) -> Reported:
-    return Reported.REQUEUED if state == "queued" else Reported(state)
-
-
-def _once_each(outcomes: Sequence[_O]) -> Iterable[_O]:
-    """Return the outcomes as `_firsts` does, which need not be asked where no task comes twice."""
-    if len({outcome.lease.id for outcome in outcomes}) == len(outcomes):
-        return outcomes
-    return _firsts(outcomes).values()
-
-
-def _firsts(outcomes: Sequence[_O]) -> dict[Fence, _O]:
-    """Return the first outcome of each lease: what the same call says of it later is too late."""
-    firsts = {outcome.lease.fence: outcome for outcome in outcomes}
-    if len(firsts) < len(outcomes):
-        # The last of each is there, in the place of its first.
-        firsts.update((outcome.lease.fence, outcome) for outcome in reversed(outcomes))
-    return firsts
-
-
-def _settled(
-    outcomes: Sequence[_O],
-    firsts: dict[Fence, _O],
-    done: Iterable[tuple[int, Reported]],
-    *,
-    verb: str,
-) -> Answer[list[Reported]]:
-    """Fill in the answers of the outcomes that changed nothing.
-
-    *done* numbers *firsts* from 1. A lease that is reported twice in one call is settled once and
-    answered ALREADY_DONE the second time.
-    """
-    leases = [outcome.lease for outcome in firsts.values()]
-    answers: list[Reported | None] = [None] * len(leases)
-    for ord_, answer in done:
-        answers[ord_ - 1] = answer
-    missing = [n for n, answer in enumerate(answers) if answer is None]
-    if missing:
-        rows = yield Statement(
-            "leases/settled_tasks",
-            {"outcomes": json.dumps([_fence(leases[n]) for n in missing]), "verb": verb},
-        )
-        for ord_, why in rows:
-            answers[missing[ord_ - 1]] = Reported(why)
-    known = [Reported.LOST if answer is None else answer for answer in answers]
-    if len(outcomes) == len(known):
-        return known
-    return list(_in_turn(outcomes, dict(zip(firsts, known, strict=True))))
-
-
-def _in_turn(outcomes: Sequence[_O], answers: dict[Fence, Reported]) -> Iterable[Reported]:
-    seen: set[Fence] = set()
-    for outcome in outcomes:
-        fence = outcome.lease.fence
-        again = fence in seen and answers[fence] not in (Reported.LOST, Reported.BUSY)
-        yield Reported.ALREADY_DONE if again else answers[fence]
-        seen.add(fence)

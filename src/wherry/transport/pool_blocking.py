@@ -128,6 +128,8 @@ class PoolTransport:
                     deadline = max(deadline, monotonic() + _ONCE_MORE_SECONDS)
                 if not may_repeat or monotonic() >= deadline:
                     raise self._given_up(error, fault) from error
+                if fault is Fault.TRANSIENT:
+                    command = command.after_conflict()
                 if fault is Fault.LOST:
                     command = command.again()
                     if connection is not None and connection.made_at < asked_at:

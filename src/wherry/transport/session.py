@@ -63,6 +63,7 @@ class SessionTransport:
                         raise (translated(error, schema=self.schema) or error) from error
                     if tries == _TRIES:
                         raise Unavailable(f"tried {_TRIES} times: {one_line(error)}") from error
+                    command = command.after_conflict()
 
     async def connection(self) -> AsyncReserved:
         """Return the open connection, making it if need be."""

@@ -133,6 +133,30 @@ def test_a_zombie_frees_no_place_but_its_own(session: Session, clock: Clock) -> 
     assert len(session.lease(9)) == 1
 
 
+@pytest.mark.parametrize(
+    "report",
+    [Session.complete, Session.fail, Session.release, Session.snooze, Session.heartbeat],
+    ids=lambda report: report.__name__,
+)
+def test_who_gave_a_task_back_frees_no_place_of_its_next_holder(
+    session: Session, report: Callable[[Session, Lease], list[Reported]]
+) -> None:
+    """DBL-08: its lease is alive by another task of the same batch, so only the fence is left."""
+    fill(session, 2)
+    limit(session, max_running=2)
+    gave_back, _ = session.lease(9)
+    session.release(gave_back)
+    [held] = session.lease(9, worker="next")
+    assert held.id == gave_back.id
+    fill(session, 1)
+
+    assert report(session, gave_back) == [Reported.LOST]
+
+    assert session.lease(9) == []
+    assert session.complete(held) == [Reported.DONE]
+    assert len(session.lease(9)) == 1
+
+
 @pytest.fixture
 def patient(session: Session) -> None:
     """Let who leases wait for as long as it takes."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 import wherry
+from tests.facts import wait_until_blocked
 from wherry import App, Directive
 from wherry.commands.workers import BeatWorker
 from wherry.testing import inline
@@ -25,8 +29,8 @@ async def test_a_queue_is_paused_and_resumed(app: App) -> None:
 
     [depth] = await app.alist_queues()
     assert (depth.ready, depth.paused_by, depth.pause_reason) == (1, None, "a flood")
-    assert await app.aresume_queue("q") is True
-    assert await app.aresume_queue("q") is False
+    assert await app.aresume_queue("q") == wherry.Resumed(True)
+    assert await app.aresume_queue("q") == wherry.Resumed(False)
     assert len(await app.alease(worker="w", queues=["q"])) == 1
 
 
@@ -99,3 +103,27 @@ def test_inside_a_test_without_a_database_too() -> None:
         assert found is not None
         assert found.id == id_
         assert app.get_task(key="k") is None
+
+
+@pytest.mark.parametrize("resumed", ["queue", "type"])
+async def test_a_resume_is_done_when_it_tells_what_stays_paused(
+    app: App, connect: Callable[[], psycopg.Connection[Any]], resumed: str
+) -> None:
+    await app.apause_queue("q")
+    await app.apause_type("t", queue="q")
+    holder, observer = connect(), connect()
+    tables = ("paused", "paused_type")
+    changed, read = tables if resumed == "queue" else tables[::-1]
+    with holder.transaction():
+        holder.execute(
+            SQL("lock table wherry.{} in access exclusive mode").format(Identifier(read))
+        )
+        resume = app.aresume_queue("q") if resumed == "queue" else app.aresume_type("t", queue="q")
+        resuming = asyncio.ensure_future(resume)
+        await asyncio.to_thread(wait_until_blocked, observer, by=holder)
+
+        count = SQL("select count(*) from wherry.{}").format(Identifier(changed))
+        still = observer.execute(count).fetchall()
+
+    assert still == [(1,)]
+    assert await resuming

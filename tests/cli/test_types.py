@@ -40,6 +40,19 @@ def test_what_still_holds_is_told_to_programs(cli: Cli, app: App) -> None:
     assert last == {"type": "mail", "queue": None, "changed": True}
 
 
+def test_who_resumes_a_type_is_told_that_its_queue_is_paused(cli: Cli, app: App) -> None:
+    app.pause_queue("a b")
+    app.pause_type("mail", queue="a b")
+
+    told = cli("types", "resume", "mail", "--queue", "a b")
+    again = cli("types", "resume", "mail", "--queue", "a b", "--json").json
+
+    assert told.out == "resumed mail\nthe queue a b is itself paused\n"
+    assert told.err == "to go on: wherry queues resume 'a b'\n"
+    assert again == {"type": "mail", "queue": "a b", "changed": False, "queue_paused": True}
+    assert "paused" not in cli("types", "resume", "mail", "--json").out
+
+
 def test_an_empty_queue_is_not_taken_for_all_of_them(cli: Cli, app: App) -> None:
     for verb in ("pause", "resume"):
         refused = cli("types", verb, "mail", "--queue", "")

@@ -322,6 +322,32 @@ async def test_limits_of_a_queue_are_set_told_and_lifted(app: wherry.App) -> Non
     assert len(await app.alease(worker="w", queues=["q"], max_tasks=9)) == 2
 
 
+async def test_who_resumes_is_told_what_stays_paused(app: wherry.App) -> None:
+    for type, queue in (("a", "q"), ("a", None), ("b", "q"), ("c", "q2")):
+        await app.apause_type(type, queue=queue, reason="a flood")
+    await app.apause_queue("q", reason="mending")
+
+    of_type = await app.aresume_type("a", queue="q")
+    everywhere = await app.aresume_type("a")
+    not_there = await app.aresume_type("c", queue="q")
+    of_queue = await app.aresume_queue("q")
+    last = await app.aresume_type("b", queue="q")
+
+    assert of_type.changed
+    assert [(each.type, each.queue) for each in of_type.still_paused] == [("a", None)]
+    assert of_type.still_paused[0].reason == "a flood"
+    assert of_type.queue_pause is not None
+    assert of_type.queue_pause.reason == "mending"
+    assert everywhere == wherry.Resumed(True)
+    assert not not_there
+    assert [each.queue for each in not_there.still_paused] == ["q2"]
+    assert not_there.queue_pause == of_type.queue_pause
+    assert of_queue.changed
+    assert [(each.type, each.queue) for each in of_queue.still_paused] == [("b", "q")]
+    assert of_queue.queue_pause is None
+    assert last == wherry.Resumed(True)
+
+
 async def test_types_are_paused_listed_and_resumed(app: wherry.App) -> None:
     for type in ("batch", "mail"):
         await app.aenqueue(type, queue="q")

@@ -270,7 +270,7 @@ class Producer:
             asking.told(changed=self._way().pause_queue(queue))
         time.sleep(self._rng.uniform(0.1, 0.6))
         with history.mine().asking("resume", queue=queue) as asking:
-            asking.told(changed=self._way().resume_queue(queue))
+            asking.told(changed=self._way().resume_queue(queue).changed)
 
     def pause_schedule(self) -> None:
         """Pause a schedule for some of its times; somebody else may resume it before we do."""

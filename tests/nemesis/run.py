@@ -259,7 +259,7 @@ class Stage:
             for queue in (*tasks.QUEUES, bulk.QUEUE):
                 # Whoever paused it may have been killed.
                 with history.asking("resume", queue=queue) as asking:
-                    asking.told(changed=app.resume_queue(queue))
+                    asking.told(changed=app.resume_queue(queue).changed)
             for schedule in app.list_schedules():
                 # Or there would always be one more task.
                 with history.asking("pause a schedule", name=schedule.name) as asking:

@@ -33,7 +33,7 @@ def test_nothing_is_leased_from_a_paused_queue_until_it_is_resumed(session: Sess
     assert session.lease(9) == []
     assert [lease.id for lease in session.lease(9, queue="other")] == [elsewhere]
 
-    assert session.call(ResumeQueue("default")) is True
+    assert session.call(ResumeQueue("default"))
     assert len(session.lease(9)) == 1
 
 
@@ -48,7 +48,7 @@ def test_pausing_twice_keeps_the_first_words(session: Session, clock: Clock) -> 
 
 
 def test_resuming_what_is_not_paused_changes_nothing(session: Session) -> None:
-    assert session.call(ResumeQueue("q")) is False
+    assert not session.call(ResumeQueue("q"))
 
 
 def test_a_pause_stops_neither_enqueues_nor_heartbeats_nor_reports(session: Session) -> None:

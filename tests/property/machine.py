@@ -231,7 +231,7 @@ class Calls(Play):
             self.told("pause", self.app.pause_queue(queue), not is_paused)
             self.model.paused.add(queue)
         else:
-            self.told("resume", self.app.resume_queue(queue), is_paused)
+            self.told("resume", self.app.resume_queue(queue).changed, is_paused)
             self.model.paused.discard(queue)
 
     # Time

@@ -42,7 +42,6 @@ VERBS: dict[str, tuple[Right, Verb]] = {
     "pause_queue": (Right.ADMIN, lambda s, c, _: s.pause_queue(c, queue="mail")),
     "resume_queue": (Right.ADMIN, lambda s, c, _: s.resume_queue(c, queue="mail")),
     "pause_type": (Right.ADMIN, lambda s, c, _: s.pause_type(c, type="t", queue="mail")),
-    "still_paused": (Right.ADMIN, lambda s, c, _: s.still_paused(c, queue="mail")),
     "resume_type": (Right.ADMIN, lambda s, c, _: s.resume_type(c, type="t", queue="mail")),
     "list_paused_types": (Right.READ, lambda s, c, _: s.list_paused_types(c)),
     "set_queue_limits": (

@@ -31,7 +31,7 @@ from wherry.domain.durations import Duration
 from wherry.domain.filter import DeadGroups, FilterOptions
 from wherry.domain.limits import QueueLimits
 from wherry.domain.options import check_id, check_name, check_priority
-from wherry.domain.task import Enqueued, PausedType, Replanned
+from wherry.domain.task import Enqueued, PausedType, Replanned, Resumed
 from wherry.domain.why import Why
 from wherry.domain.worker import Directive, WorkerSeen
 from wherry.errors import InvalidOption, NotFound
@@ -131,8 +131,11 @@ class Operators(Schedules):
         name, why = check_name(queue, option="queue"), asked_reason(reason)
         return await self.acarry(PauseQueue(name, _name(self.actor), why), call="pause_queue")
 
-    async def aresume_queue(self, queue: str, *, reason: str | None = None) -> bool:
-        """Lease from a paused queue again; False if it was not paused."""
+    async def aresume_queue(self, queue: str, *, reason: str | None = None) -> Resumed:
+        """Lease from a paused queue again; the answer is false if it was not paused.
+
+        It tells which types stay paused there.
+        """
         name, why = check_name(queue, option="queue"), asked_reason(reason)
         return await self.acarry(ResumeQueue(name, why), call="resume_queue")
 
@@ -175,8 +178,11 @@ class Operators(Schedules):
 
     async def aresume_type(
         self, type: str, *, queue: str | None = None, reason: str | None = None
-    ) -> bool:
-        """Lease a paused type again; False if it was not paused in just that queue, or in all."""
+    ) -> Resumed:
+        """Lease a paused type again, in just that queue or in all; false if it was not paused so.
+
+        It tells where else the type stays paused, and if *queue* itself is.
+        """
         command = ResumeType(*asked_type_in(type, queue), asked_reason(reason))
         return await self.acarry(command, call="resume_type")
 

@@ -32,7 +32,7 @@ from wherry.domain.durations import Duration
 from wherry.domain.filter import DeadGroups, FilterOptions
 from wherry.domain.limits import QueueLimits
 from wherry.domain.options import check_id, check_name, check_priority
-from wherry.domain.task import Enqueued, PausedType, Replanned
+from wherry.domain.task import Enqueued, PausedType, Replanned, Resumed
 from wherry.domain.why import Why
 from wherry.domain.worker import Directive, WorkerSeen
 from wherry.errors import InvalidOption, NotFound
@@ -132,8 +132,11 @@ class Operators(Schedules):
         name, why = check_name(queue, option="queue"), asked_reason(reason)
         return self.carry(PauseQueue(name, _name(self.actor), why), call="pause_queue")
 
-    def resume_queue(self, queue: str, *, reason: str | None = None) -> bool:
-        """Lease from a paused queue again; False if it was not paused."""
+    def resume_queue(self, queue: str, *, reason: str | None = None) -> Resumed:
+        """Lease from a paused queue again; the answer is false if it was not paused.
+
+        It tells which types stay paused there.
+        """
         name, why = check_name(queue, option="queue"), asked_reason(reason)
         return self.carry(ResumeQueue(name, why), call="resume_queue")
 
@@ -174,8 +177,11 @@ class Operators(Schedules):
 
     def resume_type(
         self, type: str, *, queue: str | None = None, reason: str | None = None
-    ) -> bool:
-        """Lease a paused type again; False if it was not paused in just that queue, or in all."""
+    ) -> Resumed:
+        """Lease a paused type again, in just that queue or in all; false if it was not paused so.
+
+        It tells where else the type stays paused, and if *queue* itself is.
+        """
         command = ResumeType(*asked_type_in(type, queue), asked_reason(reason))
         return self.carry(command, call="resume_type")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -14,11 +14,6 @@ from wherry.cli.shown import limit_fields, show_queues
 from wherry.cli.text import plain
 from wherry.cli.types import note_way
 from wherry.cli.values import starts
-from wherry.domain.task import PausedType
-from wherry.errors import WherryError
-
-if TYPE_CHECKING:
-    from wherry.app.app import App
 
 _MOST_NAMED: Final = 3
 
@@ -64,14 +59,14 @@ def pause(asked: Asked, /, name: str, reason: str | None) -> None:
 def resume(asked: Asked, /, name: str, reason: str | None) -> None:
     """Lease from a paused queue again."""
     with opened(asked) as app:
-        changed = app.resume_queue(name, reason=reason)
-        still = _still(app, name)
+        resumed = app.resume_queue(name, reason=reason)
+    still = resumed.still_paused
     out = Output(asked)
     what: dict[str, Any] = {"queue": name}
     types = sorted({pause.type for pause in still})
     if out.as_json and still:
         what["still_paused"] = types
-    out.changed(what, changed, done="resumed", already="was not paused")
+    out.changed(what, resumed.changed, done="resumed", already="was not paused")
     if still and not out.as_json:
         more = f" and {len(types) - _MOST_NAMED:,} more" if len(types) > _MOST_NAMED else ""
         out.line(plain(f"still paused in it: {', '.join(types[:_MOST_NAMED])}{more}"))
@@ -116,13 +111,3 @@ def limits(
         out.json({"queue": name, "changed": changed, "limits": limit_fields(now)})
     else:
         out.line(f"{plain(name)}: {now or 'no limits'}")
-
-
-def _still(app: App, queue: str) -> list[PausedType]:
-    """Return the pauses of types that hold in a queue."""
-    try:
-        return [each for each in app.list_paused_types() if each.queue in (None, queue)]
-    except WherryError:
-        # What was done is done, whether it can be read or not: who may change a queue need not be
-        # allowed to read.
-        return []

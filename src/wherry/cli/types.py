@@ -15,7 +15,7 @@ from wherry.cli.text import moment, plain
 from wherry.domain.state import State
 from wherry.domain.task import PausedType
 from wherry.domain.type_pauses import pauses_of, places
-from wherry.errors import PermissionDenied, TimedOut, WherryError
+from wherry.errors import PermissionDenied, TimedOut
 
 if TYPE_CHECKING:
     from wherry.app.app import App
@@ -89,16 +89,24 @@ def pause(asked: Asked, /, name: str, queue: str | None, reason: str | None) -> 
 def resume(asked: Asked, /, name: str, queue: str | None, reason: str | None) -> None:
     """Lease a paused type again."""
     with opened(asked) as app:
-        changed = app.resume_type(name, queue=queue, reason=reason)
-        still = _still(app, name)
+        resumed = app.resume_type(name, queue=queue, reason=reason)
+    still = pauses_of(name, resumed.still_paused)
     out = Output(asked)
     what: dict[str, Any] = {"type": name, "queue": queue}
     if out.as_json and still:
         what["still_paused"] = [pause.queue for pause in still]
-    out.changed(what, changed, done="resumed", already="was not paused there")
-    if still and not out.as_json:
+    if out.as_json and resumed.queue_pause:
+        what["queue_paused"] = True
+    out.changed(what, resumed.changed, done="resumed", already="was not paused there")
+    if out.as_json:
+        return
+    if still:
         out.line(plain(f"it is still paused {places(still)}"))
         note_way(out, still[0])
+    if queue is not None and resumed.queue_pause:
+        out.line(plain(f"the queue {queue} is itself paused"))
+        ending = f"{'-- ' if queue.startswith('-') else ''}{quote(queue)}"
+        out.note(f"to go on: {plain(f'wherry queues resume {ending}')}")
 
 
 def note_way(out: Output, pause: PausedType) -> None:
@@ -106,15 +114,6 @@ def note_way(out: Output, pause: PausedType) -> None:
     of = "" if pause.queue is None else f" --queue={quote(pause.queue)}"
     ending = f"{'-- ' if pause.type.startswith('-') else ''}{quote(pause.type)}"
     out.note(f"to go on: {plain(f'wherry types resume{of} {ending}')}")
-
-
-def _still(app: App, type: str) -> list[PausedType]:
-    try:
-        return pauses_of(type, app.list_paused_types())
-    except WherryError:
-        # What was done is done, whether it can be read or not: who may change a queue need not be
-        # allowed to read.
-        return []
 
 
 def _is_unknown(app: App, type: str, queue: str | None) -> bool:

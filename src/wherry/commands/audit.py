@@ -32,7 +32,7 @@ from wherry.commands.tasks import CancelTasks, PurgeTasks, RequeueTasks
 from wherry.commands.tokens import CreateToken, RevokeToken
 from wherry.commands.workers import DirectWorkers
 from wherry.domain.patch import members_of
-from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer
+from wherry.domain.task import Canceled, Purged, Replanned, RequeueAnswer, Resumed
 
 R = TypeVar("R")
 
@@ -111,6 +111,10 @@ def _type(command: PauseType | ResumeType) -> dict[str, Any]:
     return {"type": command.type} | ({"queue": command.queue} if command.queue else {})
 
 
+def _resumed(answer: Resumed) -> int:
+    return int(answer.changed)
+
+
 def _replanned(answers: list[Replanned]) -> int:
     return sum(answer is Replanned.CHANGED for answer in answers)
 
@@ -155,7 +159,7 @@ CHANGES: Final[dict[type[Command[Any]], _Change]] = {
     ),
     PurgeTasks: _Change(_ids, lambda answers: sum(a is Purged.PURGED for a in answers)),
     PauseQueue: _Change(lambda command: {"queue": command.queue}, int),
-    ResumeQueue: _Change(lambda command: {"queue": command.queue}, int),
+    ResumeQueue: _Change(lambda command: {"queue": command.queue}, _resumed),
     AddSchedule: _Change(lambda command: {"schedule": command.schedule.name}, int),
     RunSchedule: _Change(
         lambda command: {"schedule": command.name},
@@ -166,7 +170,7 @@ CHANGES: Final[dict[type[Command[Any]], _Change]] = {
     ResumeSchedule: _Change(lambda command: {"schedule": command.name}, int),
     DeleteSchedule: _Change(lambda command: {"schedule": command.name}, int),
     PauseType: _Change(_type, int),
-    ResumeType: _Change(_type, int),
+    ResumeType: _Change(_type, _resumed),
     SetQueueLimits: _Change(
         lambda command: (
             {"queue": command.queue}

@@ -13,7 +13,7 @@ from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.flow import CountStates
 from wherry.domain.flow import OTHER
 from wherry.domain.limits import LimitSeen, LimitsSeen, QueueLimits
-from wherry.domain.task import PausedType, QueueDepth
+from wherry.domain.task import PausedType, QueueDepth, QueuePause, Resumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class PauseQueue(Command[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeQueue(Command[bool]):
-    """Lease from a queue again, and wake who waits for its tasks; False if it was not paused.
+class ResumeQueue(Command[Resumed]):
+    """Lease from a queue again, and wake who waits for its tasks; tells which types stay paused.
 
     `reason` is for the audit only.
     """
@@ -101,9 +101,16 @@ class ResumeQueue(Command[bool]):
     queue: str
     reason: str | None = None
 
-    def answer(self) -> Answer[bool]:
+    @property
+    def atomic(self) -> bool:
+        # What it tells was so when it was done.
+        return True
+
+    def answer(self) -> Answer[Resumed]:
         [[resumed, _woken]] = yield Statement("queues/resume_queue", {"queue": self.queue})
-        return bool(resumed)
+        pauses = yield from ListPausedTypes().answer()
+        still = tuple(each for each in pauses if each.queue in (None, self.queue))
+        return Resumed(bool(resumed), still)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +205,8 @@ class PauseType(Command[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeType(Command[bool]):
-    """Lease a type again that was paused in that queue, or (None) in all; False if it was not.
+class ResumeType(Command[Resumed]):
+    """Lease a type again that was paused in that queue, or (None) in all; tells what still holds.
 
     The first of its tasks that were set aside are back at once, the others within seconds.
     `reason` is for the audit only.
@@ -209,10 +216,20 @@ class ResumeType(Command[bool]):
     queue: str | None = None
     reason: str | None = None
 
-    def answer(self) -> Answer[bool]:
+    @property
+    def atomic(self) -> bool:
+        # What it tells was so when it was done.
+        return True
+
+    def answer(self) -> Answer[Resumed]:
         params = {"type": self.type, "queue": self.queue or ""}
         [[resumed, _woken]] = yield Statement("queues/resume_type", params)
         if resumed:
             # With a snapshot that knows of it.
             yield Statement("maintenance/unpark_tasks", {"batch": 1000})
-        return bool(resumed)
+        pauses = yield from ListPausedTypes().answer()
+        still = tuple(each for each in pauses if each.type == self.type)
+        if self.queue is None:
+            return Resumed(bool(resumed), still)
+        rows = yield Statement("queues/read_pause", {"queue": self.queue})
+        return Resumed(bool(resumed), still, QueuePause(*rows[0]) if rows else None)

@@ -203,6 +203,31 @@ class PausedType:
     reason: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class QueuePause:
+    """Nothing is leased from a queue: since when, who, why."""
+
+    paused_at: datetime
+    paused_by: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What a resume did, and what holds all the same; true if something was paused and is not now.
+
+    `still_paused`: of a queue, the types that are paused in it or in all queues; of a type, where
+    else it is paused. `queue_pause`: that of the queue that a type was resumed in.
+    """
+
+    changed: bool
+    still_paused: tuple[PausedType, ...] = ()
+    queue_pause: QueuePause | None = None
+
+    def __bool__(self) -> bool:
+        return self.changed
+
+
 class Canceled(StrEnum):
     """The answer to a cancel."""
 

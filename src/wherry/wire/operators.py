@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wherry.domain.limits import QueueLimits
-from wherry.domain.task import PausedType, QueueDepth
+from wherry.domain.task import PausedType, QueueDepth, QueuePause, Resumed
 from wherry.domain.worker import WorkerSeen
 from wherry.wire.v1 import operators_pb2 as pb
 from wherry.wire.values import (
@@ -104,6 +104,40 @@ def read_paused_type(message: pb.PausedType) -> PausedType:
         read_instant(message.pause.paused_at, option="paused_at"),
         message.pause.actor or None,
         message.pause.reason or None,
+    )
+
+
+def write_resumed_queue(resumed: Resumed) -> pb.ResumeQueueResponse:
+    """Return what became of a queue, and what stays paused in it."""
+    still = [write_paused_type(each) for each in resumed.still_paused]
+    return pb.ResumeQueueResponse(changed=resumed.changed, still_paused=still)
+
+
+def write_resumed_type(resumed: Resumed) -> pb.ResumeTypeResponse:
+    """Return what became of a type, and what holds all the same."""
+    message = pb.ResumeTypeResponse(
+        changed=resumed.changed,
+        still_paused=[write_paused_type(each) for each in resumed.still_paused],
+    )
+    if (held := resumed.queue_pause) is not None:
+        pause = pb.Pause(
+            paused_at=write_instant(held.paused_at),
+            actor=held.paused_by or "",
+            reason=held.reason or "",
+        )
+        message.queue_pause.CopyFrom(pause)
+    return message
+
+
+def read_resumed(message: pb.ResumeQueueResponse | pb.ResumeTypeResponse) -> Resumed:
+    """Return what became of a queue or a type, and what holds all the same."""
+    still = tuple(read_paused_type(each) for each in message.still_paused)
+    if isinstance(message, pb.ResumeQueueResponse) or not message.HasField("queue_pause"):
+        return Resumed(message.changed, still)
+    held = message.queue_pause
+    paused_at = read_instant(held.paused_at, option="paused_at")
+    return Resumed(
+        message.changed, still, QueuePause(paused_at, held.actor or None, held.reason or None)
     )
 
 

@@ -59,6 +59,16 @@ async def test_who_resumes_is_told_what_stays_paused(stub: Stub) -> None:
     assert [(each.type, each.queue) for each in of_type.still_paused] == [("a", "mail")]
 
 
+async def test_who_resumes_a_type_is_told_that_its_queue_is_paused(stub: Stub) -> None:
+    await stub.PauseQueue(operators_pb2.PauseQueueRequest(queue="mail", reason="mending"))
+
+    in_it = await stub.ResumeType(operators_pb2.ResumeTypeRequest(type="a", queue="mail"))
+    in_all = await stub.ResumeType(operators_pb2.ResumeTypeRequest(type="a"))
+
+    assert (in_it.queue_pause.actor, in_it.queue_pause.reason) == ("anonymous", "mending")
+    assert not in_all.HasField("queue_pause")
+
+
 async def test_a_worker_is_listed_told_and_forgotten(stub: Stub) -> None:
     async def listed() -> operators_pb2.Worker | None:
         # A worker is heard of by whatever it asks for.

@@ -270,3 +270,15 @@ async def test_who_resumes_is_told_what_stays_paused(client: httpx.AsyncClient) 
         ("b", "q"),
     ]
     assert [(each["type"], "queue" in each) for each in of_type] == [("a", False)]
+
+
+async def test_who_resumes_a_type_is_told_that_its_queue_is_paused(
+    client: httpx.AsyncClient,
+) -> None:
+    await post(client, "/queues:pause", queue="q", reason="mending")
+
+    in_it = await post(client, "/types:resume", type="a", queue="q")
+    in_all = await post(client, "/types:resume", type="a")
+
+    assert in_it["queue_pause"]["reason"] == "mending"
+    assert in_all == {"changed": False, "still_paused": []}

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from wherry.server.caller import Caller
 from wherry.server.grpc.base import Verbs
-from wherry.wire.operators import read_limits, write_paused_type, write_queue, write_worker
+from wherry.wire.operators import (
+    read_limits,
+    write_paused_type,
+    write_queue,
+    write_resumed_queue,
+    write_resumed_type,
+    write_worker,
+)
 from wherry.wire.v1 import operators_pb2 as pb
 from wherry.wire.values import DIRECTIVES, write_duration
 
@@ -32,13 +39,10 @@ class OperatorVerbs(Verbs):
         self, caller: Caller, request: pb.ResumeQueueRequest
     ) -> pb.ResumeQueueResponse:
         """Let a paused queue's tasks be leased again."""
-        changed = await self.service.resume_queue(
+        resumed = await self.service.resume_queue(
             caller, queue=request.queue, reason=request.reason or None
         )
-        still = await self.service.still_paused(caller, queue=request.queue)
-        return pb.ResumeQueueResponse(
-            changed=changed, still_paused=[write_paused_type(each) for each in still]
-        )
+        return write_resumed_queue(resumed)
 
     async def set_queue_limits(
         self, caller: Caller, request: pb.SetQueueLimitsRequest
@@ -72,13 +76,10 @@ class OperatorVerbs(Verbs):
         self, caller: Caller, request: pb.ResumeTypeRequest
     ) -> pb.ResumeTypeResponse:
         """Let a paused type's tasks be leased again."""
-        changed = await self.service.resume_type(
+        resumed = await self.service.resume_type(
             caller, type=request.type, queue=_queue_of(request), reason=request.reason or None
         )
-        still = await self.service.still_paused(caller, type=request.type)
-        return pb.ResumeTypeResponse(
-            changed=changed, still_paused=[write_paused_type(each) for each in still]
-        )
+        return write_resumed_type(resumed)
 
     async def list_workers(
         self, caller: Caller, request: pb.ListWorkersRequest

@@ -182,6 +182,10 @@ class ResumeTypeResponse(Answer):
         list[PausedType],
         Meta(description="Where else it is paused, of what the caller may know of."),
     ]
+    queue_pause: (
+        Annotated[Pause, Meta(description="If a queue was named that is itself paused.")]
+        | UnsetType
+    ) = UNSET
 
 
 class Worker(Answer):

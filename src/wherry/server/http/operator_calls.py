@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
+
 from msgspec import UNSET, UnsetType
 
 from wherry.domain.limits import QueueLimits
-from wherry.domain.task import PausedType, QueueDepth
+from wherry.domain.task import PausedType, QueueDepth, QueuePause
 from wherry.domain.worker import WorkerSeen
 from wherry.server.http import operator_bodies as bodies
 from wherry.server.http.call import Call, Reply
@@ -26,7 +29,11 @@ def _queue(depth: QueueDepth) -> bodies.Queue:
         parked=depth.parked,
         leased=depth.leased,
         oldest_due=write_seconds(depth.oldest_due_seconds),
-        pause=_pause(depth),
+        pause=(
+            UNSET
+            if depth.paused_at is None
+            else _pause(depth.paused_at, depth.paused_by, depth.pause_reason)
+        ),
         limits=UNSET if depth.limits is None else _limits(depth.limits),
     )
 
@@ -41,13 +48,9 @@ def _limits(limits: QueueLimits) -> bodies.QueueLimits:
     return told
 
 
-def _pause(depth: QueueDepth) -> bodies.Pause | UnsetType:
-    if depth.paused_at is None:
-        return UNSET
+def _pause(paused_at: datetime, actor: str | None, reason: str | None) -> bodies.Pause:
     return bodies.Pause(
-        paused_at=write_instant(depth.paused_at),
-        actor=given(depth.paused_by),
-        reason=given(depth.pause_reason),
+        paused_at=write_instant(paused_at), actor=given(actor), reason=given(reason)
     )
 
 
@@ -61,11 +64,11 @@ async def pause_queue(call: Call, body: bodies.PauseQueueRequest) -> Reply:
 
 async def resume_queue(call: Call, body: bodies.ResumeQueueRequest) -> Reply:
     """Resume a queue."""
-    changed = await call.service.resume_queue(
+    resumed = await call.service.resume_queue(
         call.caller, queue=body.queue, reason=body.reason or None
     )
-    still = await call.service.still_paused(call.caller, queue=body.queue)
-    return Reply(bodies.ResumeQueueResponse(changed=changed, still_paused=_paused_types(still)))
+    still = _paused_types(resumed.still_paused)
+    return Reply(bodies.ResumeQueueResponse(changed=resumed.changed, still_paused=still))
 
 
 async def set_queue_limits(call: Call, body: bodies.SetQueueLimitsRequest) -> Reply:
@@ -100,11 +103,18 @@ async def pause_type(call: Call, body: bodies.PauseTypeRequest) -> Reply:
 
 async def resume_type(call: Call, body: bodies.ResumeTypeRequest) -> Reply:
     """Resume a type."""
-    changed = await call.service.resume_type(
+    resumed = await call.service.resume_type(
         call.caller, type=body.type, queue=body.queue, reason=body.reason or None
     )
-    still = await call.service.still_paused(call.caller, type=body.type)
-    return Reply(bodies.ResumeTypeResponse(changed=changed, still_paused=_paused_types(still)))
+    still = _paused_types(resumed.still_paused)
+    held = _queue_pause(resumed.queue_pause)
+    return Reply(
+        bodies.ResumeTypeResponse(changed=resumed.changed, still_paused=still, queue_pause=held)
+    )
+
+
+def _queue_pause(held: QueuePause | None) -> bodies.Pause | UnsetType:
+    return UNSET if held is None else _pause(held.paused_at, held.paused_by, held.reason)
 
 
 async def list_workers(call: Call, _query: object) -> Reply:
@@ -158,16 +168,12 @@ async def get_server(call: Call, _query: object) -> Reply:
     return Reply(answer)
 
 
-def _paused_types(found: list[PausedType]) -> list[bodies.PausedType]:
+def _paused_types(found: Iterable[PausedType]) -> list[bodies.PausedType]:
     return [
         bodies.PausedType(
             type=each.type,
             queue=given(each.queue),
-            pause=bodies.Pause(
-                paused_at=write_instant(each.paused_at),
-                actor=given(each.paused_by),
-                reason=given(each.reason),
-            ),
+            pause=_pause(each.paused_at, each.paused_by, each.reason),
         )
         for each in found
     ]

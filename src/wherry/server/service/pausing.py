@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wherry.app.asked import asked_place, asked_reason
 from wherry.commands.queues import PauseQueue, PauseType, ResumeQueue, ResumeType, SetQueueLimits
 from wherry.domain.durations import Duration
 from wherry.domain.limits import QueueLimits
 from wherry.domain.options import check_name
+from wherry.domain.task import Resumed
 from wherry.server.caller import Caller, Right
 from wherry.server.service.managing import Managing
 
@@ -20,8 +23,10 @@ class Pausing(Managing):
         why = asked_reason(reason)
         return await self._audited(caller, PauseQueue(queue, caller.name, why), reason=why)
 
-    async def resume_queue(self, caller: Caller, *, queue: str, reason: str | None = None) -> bool:
-        """Let a paused queue's tasks be leased again; False if it was not paused."""
+    async def resume_queue(
+        self, caller: Caller, *, queue: str, reason: str | None = None
+    ) -> Resumed:
+        """Let a paused queue's tasks be leased again, and tell which types stay paused there."""
         caller.require(Right.ADMIN, check_name(queue, option="queue"))
         return await self._audited(caller, ResumeQueue(queue), reason=asked_reason(reason))
 
@@ -51,10 +56,21 @@ class Pausing(Managing):
 
     async def resume_type(
         self, caller: Caller, *, type: str, queue: str | None = None, reason: str | None = None
-    ) -> bool:
-        """Let a paused type's tasks be leased again; False if it was not paused there."""
+    ) -> Resumed:
+        """Let a paused type's tasks be leased again, and tell what holds all the same.
+
+        Of other queues only where the caller may know of them.
+        """
         command = ResumeType(*_type_of(caller, type, queue))
-        return await self._audited(caller, command, reason=asked_reason(reason))
+        resumed = await self._audited(caller, command, reason=asked_reason(reason))
+        still = tuple(
+            each
+            for each in resumed.still_paused
+            if each.queue is None
+            or caller.may(Right.ADMIN, each.queue)
+            or caller.may(Right.READ, each.queue)
+        )
+        return replace(resumed, still_paused=still)
 
 
 def _type_of(caller: Caller, type: str, queue: str | None) -> tuple[str, str | None]:

@@ -107,26 +107,6 @@ class Reading(Base):
         found = await self.app.alist_paused_types()
         return [each for each in found if each.queue is None or caller.may(Right.READ, each.queue)]
 
-    async def still_paused(
-        self, caller: Caller, *, type: str | None = None, queue: str | None = None
-    ) -> list[PausedType]:
-        """List what is paused of a type, or in a queue, for a caller who has just resumed it."""
-        if queue is None:
-            require_right(caller, Right.ADMIN)
-        else:
-            caller.require(Right.ADMIN, queue)
-        return [
-            each
-            for each in await self.app.alist_paused_types()
-            if type in (None, each.type)
-            and (each.queue is None or queue in (None, each.queue))
-            and (
-                each.queue is None
-                or caller.may(Right.ADMIN, each.queue)
-                or caller.may(Right.READ, each.queue)
-            )
-        ]
-
     async def list_workers(self, caller: Caller) -> list[WorkerSeen]:
         """List the workers of the last day that serve a queue which the caller may read.
 

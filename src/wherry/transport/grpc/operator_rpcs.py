@@ -22,7 +22,13 @@ from wherry.domain.worker import Directive
 from wherry.transport.grpc.rpc import Me, Rpc
 from wherry.wire.filter import write_filter
 from wherry.wire.looking import read_groups, read_why
-from wherry.wire.operators import read_paused_type, read_queue, read_worker, write_limits
+from wherry.wire.operators import (
+    read_paused_type,
+    read_queue,
+    read_resumed,
+    read_worker,
+    write_limits,
+)
 from wherry.wire.v1 import leases_pb2, operators_pb2, tasks_pb2
 from wherry.wire.values import DIRECTIVES, write_duration
 
@@ -84,7 +90,7 @@ def of_operators(command: object, me: Me, reason: str | None) -> Rpc[Any] | None
             return Rpc(
                 method="ResumeQueue",
                 request=operators_pb2.ResumeQueueRequest(queue=command.queue, reason=reason or ""),
-                read=lambda response: response.changed,
+                read=read_resumed,
             )
         case SetQueueLimits():
             return Rpc(
@@ -120,7 +126,7 @@ def of_operators(command: object, me: Me, reason: str | None) -> Rpc[Any] | None
                     queue=command.queue,
                     reason=reason or command.reason or "",
                 ),
-                read=lambda response: response.changed,
+                read=read_resumed,
             )
         case ListWorkers():
             return Rpc(

@@ -540,21 +540,27 @@ class ResumeTypeResponse(_message.Message):
 
     CHANGED_FIELD_NUMBER: _builtins.int
     STILL_PAUSED_FIELD_NUMBER: _builtins.int
+    QUEUE_PAUSE_FIELD_NUMBER: _builtins.int
     changed: _builtins.bool
     """False if it was not paused there."""
     @_builtins.property
     def still_paused(self) -> _containers.RepeatedCompositeFieldContainer[Global___PausedType]:
         """Where else it is paused, as far as the caller may know of those queues."""
 
+    @_builtins.property
+    def queue_pause(self) -> Global___Pause:
+        """The pause of that queue itself, if one was named and is paused: nothing is leased from it."""
+
     def __init__(
         self,
         *,
         changed: _builtins.bool = ...,
         still_paused: _abc.Iterable[Global___PausedType] | None = ...,
+        queue_pause: Global___Pause | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["queue_pause", b"queue_pause"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "still_paused", b"still_paused"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "queue_pause", b"queue_pause", "still_paused", b"still_paused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

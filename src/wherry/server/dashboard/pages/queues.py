@@ -220,8 +220,8 @@ async def ask_resume(visit: Visit) -> Question:
 async def resume(visit: Visit) -> Went:
     """Resume a queue."""
     queue, reason = visit.form.get("queue", ""), visit.form.get("reason") or None
-    changed = await visit.service.resume_queue(visit.caller, queue=queue, reason=reason)
-    said = f"Queue {queue} is resumed." if changed else f"Queue {queue} was not paused."
+    resumed = await visit.service.resume_queue(visit.caller, queue=queue, reason=reason)
+    said = f"Queue {queue} is resumed." if resumed else f"Queue {queue} was not paused."
     return Went(visit.link("queue", name=queue), said)
 
 

@@ -136,18 +136,14 @@ async def resume_type(visit: Visit) -> Went:
     """Resume a type where it was paused."""
     type, queue = _named(visit)
     reason = visit.form.get("reason") or None
-    changed = await visit.service.resume_type(visit.caller, type=type, queue=queue, reason=reason)
+    resumed = await visit.service.resume_type(visit.caller, type=type, queue=queue, reason=reason)
     place = _ALL if queue is None else f"in {queue}"
-    said = f"is resumed {place}." if changed else f"was not paused {place}."
-    return Went(_back(visit, queue), f"The type {type} {said}{await _still(visit, type)}")
-
-
-async def _still(visit: Visit, type: str) -> str:
-    if Right.READ not in visit.caller.rights:
-        return ""
-    # Not what the pages share: it may be older than what was changed just now.
-    pauses = pauses_of(type, await visit.service.list_paused_types(visit.caller))
-    return f" It is still paused {places(pauses)}." if pauses else ""
+    said = f"is resumed {place}." if resumed else f"was not paused {place}."
+    if pauses := pauses_of(type, resumed.still_paused):
+        said += f" It is still paused {places(pauses)}."
+    if resumed.queue_pause:
+        said += f" The queue {queue} is itself paused."
+    return Went(_back(visit, queue), f"The type {type} {said}")
 
 
 def _named(visit: Visit) -> tuple[str, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from time import monotonic
 from typing import Any, cast
 
 import pytest
@@ -291,6 +292,33 @@ async def test_a_report_that_is_held_up_counts_as_unsent_and_is_asked_for_less_a
 
     assert told.answers == [(2, Reported.DONE), (1, Reported.DONE)]
     assert len(told.transport.calls) < 15
+
+
+async def test_what_is_held_up_is_found_so_once_however_many_others_end_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To find it out takes time, in which the others of its report would wait."""
+    monkeypatch.setattr(reporter_module, "_BUSY_PAUSE", 0.01)
+    asked: list[tuple[float, bool]] = []
+
+    def busy(command: CompleteTasks) -> list[Reported]:
+        ids = [outcome.lease.id for outcome in command.outcomes]
+        if 0 in ids:
+            asked.append((monotonic(), command.unlocked))
+        holding = len(asked) < 6
+        return [Reported.BUSY if id == 0 and holding else Reported.DONE for id in ids]
+
+    async with reporting(complete=busy) as told:
+        told.put(completed(0))
+        others = 0
+        while len(told.reporter):
+            others += 1
+            told.put(completed(others))
+            await await_for(lambda: told.reporter.unsent() in ([], [0]))
+
+    assert [unlocked for _at, unlocked in asked] == [False, True, True, True, True, True]
+    # 0.01 + 0.02 + 0.04 + 0.08 + 0.16: what went well meanwhile has cut none of them short.
+    assert asked[-1][0] - asked[0][0] >= 0.3
 
 
 async def test_what_was_busy_is_sent_once_though_the_rest_of_its_report_fails_later(

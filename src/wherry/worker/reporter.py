@@ -10,7 +10,7 @@ arrived after all is answered "already done".
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -42,6 +42,7 @@ _PILED_UP = 2 * BATCH
 _MANY = 32
 _FILL_SECONDS = 0.02
 _BUSY_PAUSE = 0.05
+_LONGEST_BUSY_PAUSE = 1.0
 
 
 class Reporter:
@@ -63,7 +64,8 @@ class Reporter:
         # All that are not known to be stored, whether they wait, are under way, or are held up.
         self._unsettled: dict[LeaseRef, Outcome] = {}
         self._held_up: set[LeaseRef] = set()
-        self._busy_pause = _BUSY_PAUSE
+        # Of all that were busy when they were last asked for, how long each waited after that.
+        self._pauses: dict[LeaseRef, float] = {}
         # The leases that a report under way tells of.
         self._under_way: set[str] = set()
         self._some = asyncio.Event()
@@ -183,6 +185,9 @@ class Reporter:
 
     async def _send(self, transport: Transport, outcomes: list[Any]) -> None:
         command = _command(outcomes, self._held.closed_by([o.lease for o in outcomes]))
+        if self._pauses and any(outcome.lease in self._pauses for outcome in outcomes):
+            # Of these it is known: their neighbours need not find out again, which takes time.
+            command = command.after_conflict()
         try:
             answers = await transport.call(command)
         except Exception as error:
@@ -201,6 +206,7 @@ class Reporter:
             leases = [outcome.lease for outcome in outcomes]
             for lease in leases:
                 del self._unsettled[lease]
+                self._pauses.pop(lease, None)
             self._told(outcomes, answers)
             self._held.drop(leases)
         self._wait_for_locks(busy)
@@ -218,18 +224,25 @@ class Reporter:
         if plain is None:
             log.error("the outcome of task %s cannot be stored: %s", outcome.lease.id, error)
             del self._unsettled[outcome.lease]
+            self._pauses.pop(outcome.lease, None)
             self._held.drop([outcome.lease])
             return
         await self._send(transport, [plain])
 
     def _wait_for_locks(self, busy: list[Outcome]) -> None:
-        """Send these again after a while: an open transaction is completing their tasks."""
-        if not busy:
-            self._busy_pause = _BUSY_PAUSE
-            return
+        """Send these again after a while: an open transaction is completing their tasks.
+
+        Each is asked for less and less, whatever goes well meanwhile.
+        """
+        together: dict[float, list[Outcome]] = defaultdict(list)
+        for outcome in busy:
+            waited = self._pauses.get(outcome.lease)
+            pause = _BUSY_PAUSE if waited is None else min(waited * 2, _LONGEST_BUSY_PAUSE)
+            self._pauses[outcome.lease] = pause
+            together[pause].append(outcome)
         self._held_up.update(o.lease for o in busy)
-        asyncio.get_running_loop().call_later(self._busy_pause, self._again, busy)
-        self._busy_pause = min(self._busy_pause * 2, 1.0)
+        for pause, outcomes in together.items():
+            asyncio.get_running_loop().call_later(pause, self._again, outcomes)
 
     def _again(self, outcomes: list[Outcome]) -> None:
         self._held_up.difference_update(o.lease for o in outcomes)

@@ -1,8 +1,9 @@
 """What one App holds in one process: its database, its pools, its ambient transaction.
 
 A pool belongs to one process, and an async one to one event loop: after a fork, or in a test's next
-loop, there is another one. Nothing is opened before it is needed. Where the DSN is a server's
-address, a channel to that server takes the place of a pool.
+loop, there is another one. What a closed loop has left behind is let go of when the next pool is
+made. Nothing is opened before it is needed. Where the DSN is a server's address, a channel to that
+server takes the place of a pool.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
+
+import psycopg
 
 from wherry import embedded
 from wherry.app.ids import TaskIds
@@ -113,9 +116,12 @@ class Process:
         self._own = OwnLock(threading.RLock)
         self._pid = os.getpid()
         self._pool: OurBlockingTransport | None = None
-        self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, OurTransport] = (
-            weakref.WeakKeyDictionary()
-        )
+        # Not by weak keys: a pool knows its loop.
+        self._pools: dict[asyncio.AbstractEventLoop, OurTransport] = {}
+        self._connections: dict[
+            asyncio.AbstractEventLoop, weakref.WeakSet[psycopg.AsyncConnection[Any]]
+        ] = {}
+        self._of_parent: list[object] = []
 
     @property
     def dsn(self) -> str:
@@ -181,12 +187,12 @@ class Process:
         ConfigError while a loop that is not closed has a pool, which only that loop can close.
         """
         with self._own.lock:
-            if any(not loop.is_closed() for loop in self._pools):
+            self._leave_closed_loops()
+            if self._pools:
                 raise ConfigError(
                     "the App has connections in an event loop: `await app.aclose()` there, before"
                     " it gets another database"
                 )
-            self._pools = weakref.WeakKeyDictionary()
             self.close()
             self._real_dsn = None
             # Ids in stock were drawn in the other database, and may be taken in the next.
@@ -236,7 +242,9 @@ class Process:
     def close(self) -> None:
         """Close this process's blocking pool and let go of an embedded server."""
         with self._own.lock:
-            if self._pool is not None and self._pid == os.getpid():
+            self._notice_fork()
+            self._leave_closed_loops()
+            if self._pool is not None:
                 self._pool.close()
             self._pool = None
             if self._embedded is not None and not self._pools:
@@ -251,9 +259,11 @@ class Process:
 
     async def aclose_loop(self) -> None:
         """Close the pool of the running loop only."""
-        transport = self._pools.pop(asyncio.get_running_loop(), None)
+        loop = asyncio.get_running_loop()
+        transport = self._pools.pop(loop, None)
         if transport is not None:
             await transport.close()
+        self._connections.pop(loop, None)
 
     def _blocking_pool(self) -> OurBlockingTransport:
         made = self._pool
@@ -277,6 +287,7 @@ class Process:
             dsn = await asyncio.to_thread(self.prepared_dsn)
             transport = self._pools.get(loop)
             if transport is None:
+                self._leave_closed_loops()
                 transport = self._made(dsn)
                 self._pools[loop] = transport
                 await transport.open()
@@ -296,7 +307,7 @@ class Process:
     def _made(self, dsn: str) -> OurTransport:
         if not is_server(dsn):
             return pool.PoolTransport(
-                dsn, schema=self.schema, settings=self.settings, connected=self._forget_ids
+                dsn, schema=self.schema, settings=self.settings, connected=self._connected
             )
         with needed():
             from wherry.transport.grpc.client import GrpcTransport
@@ -311,9 +322,24 @@ class Process:
             from wherry.transport.grpc.client_blocking import GrpcTransport
         return GrpcTransport(read_server(dsn), patience_seconds=self._patience_seconds)
 
-    def _forget_ids(self) -> None:
+    def _connected(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        loop = asyncio.get_running_loop()
+        self._connections.setdefault(loop, weakref.WeakSet()).add(connection)
+        self._forget_ids(connection)
+
+    def _forget_ids(self, _: object) -> None:
         """What a new connection leads to may have drawn those in stock for somebody else."""
         self._ids.forget()
+
+    def _leave_closed_loops(self) -> None:
+        """Close what was left behind in loops that are closed: nobody can ask their pools to.
+
+        One program after the other of `asyncio.run` would take all connections that there are.
+        """
+        for loop in steadily(lambda: [each for each in self._pools if each.is_closed()]):
+            self._pools.pop(loop, None)
+            for connection in self._connections.pop(loop, ()):
+                connection.pgconn.finish()
 
     @property
     def _patience_seconds(self) -> float:
@@ -322,10 +348,12 @@ class Process:
     def _notice_fork(self) -> None:
         with self._own.lock:
             if self._pid != os.getpid():
-                # The parent's connections are not ours to use, nor to close.
+                # The parent's connections are not ours to use, nor to close. Nor to collect as
+                # garbage: their pools would stop threads and tasks that are not here.
+                self._of_parent += [self._pool, self._pools, self._connections]
                 self._pid = os.getpid()
                 self._pool = None
-                self._pools = weakref.WeakKeyDictionary()
+                self._pools, self._connections = {}, {}
 
 
 def _close_quietly(ref: weakref.ref[OurBlockingTransport], pid: int) -> None:

@@ -61,7 +61,7 @@ class PoolTransport:
         *,
         schema: str,
         settings: PoolSettings,
-        connected: Callable[[], object],
+        connected: Callable[[AsyncConnection], object],
     ) -> None:
         """*connected* is called for each new connection, which may be to another server."""
         self.schema = schema
@@ -177,7 +177,7 @@ class PoolTransport:
     async def _configure(self, connection: AsyncConnection) -> None:
         connection.made_at = monotonic()
         await connection.mind_pooler()
-        self._connected()
+        self._connected(connection)
 
     def _given_up(self, error: psycopg.Error | OSError, fault: Fault) -> Exception:
         if fault is Fault.TRANSIENT:

@@ -62,7 +62,7 @@ class PoolTransport:
         *,
         schema: str,
         settings: PoolSettings,
-        connected: Callable[[], object],
+        connected: Callable[[Connection], object],
     ) -> None:
         """*connected* is called for each new connection, which may be to another server."""
         self.schema = schema
@@ -178,7 +178,7 @@ class PoolTransport:
     def _configure(self, connection: Connection) -> None:
         connection.made_at = monotonic()
         connection.mind_pooler()
-        self._connected()
+        self._connected(connection)
 
     def _given_up(self, error: psycopg.Error | OSError, fault: Fault) -> Exception:
         if fault is Fault.TRANSIENT:

@@ -29,6 +29,8 @@ MAX_RELEASES = 100
 # How long a client asks a server to wait at a time: proxies on the way end longer calls.
 LONGEST_POLL_SECONDS = 30.0
 PAYLOAD_LIMIT_BYTES = 1024 * 1024
+# Far more than anybody writes: it is for code that makes a schedule of each row of a table.
+SCHEDULES_LIMIT = 10_000
 # Of the payloads that a server leases in one statement, and gives out in one answer, and one more.
 LEASE_LIMIT_BYTES = 32 * 1024 * 1024
 

@@ -22,10 +22,12 @@ from tests.pg.schedules import (
     settle,
 )
 from tests.pg.support import OpenSession, Session, result_of
+from wherry import config
 from wherry.commands.declaring import AddSchedule, DeclareSchedules
 from wherry.commands.schedules import DeleteSchedule, PauseSchedule, ResumeSchedule
 from wherry.commands.workers import LeaveWorker
 from wherry.domain.schedule import Schedule
+from wherry.errors import LimitReached
 
 OLD = schedule(payload={"of": "old"})
 NEW = schedule(payload={"of": "new"})
@@ -302,3 +304,57 @@ def test_what_somebody_else_adds_meanwhile_for_another_queue_is_not_kept_alive(
     assert (stood.added, stood.foreign) == (("a",), ("s",))
     assert (seen(session, "a").declared_by, seen(session).declared_by) == (1, 1)
     assert seen(session).queue == "other"
+
+
+def fill(session: Session, queue: str, *, up_to: int) -> None:
+    """Let a queue have so many schedules."""
+    session.call(AddSchedule(schedule("of-hand", queue=queue)))
+    columns = (
+        "cron, tz, type, queue, priority, max_attempts, tags, headers, payload, missed, overlap,"
+        " definition, by_hand, created_at, changed_at, next_at, due_at"
+    )
+    session.rows(
+        f"insert into wherry.schedule (name, {columns})"
+        f" select 'n' || n, {columns} from wherry.schedule, generate_series(2, %s) as n"
+        " where name = 'of-hand' returning name",
+        up_to,
+    )
+
+
+def test_a_queue_has_no_more_than_so_many_schedules(session: Session, clock: StillClock) -> None:
+    fill(session, "full", up_to=config.SCHEDULES_LIMIT - 1)
+    declare(session, schedule("mover", queue="other"))
+    last, many = schedule("last", queue="full"), schedule("many", queue="full")
+
+    added = declare(session, many, last, schedule("elsewhere"))
+    again = declare(session, many, last)
+    clock.advance(minutes=1)
+    moved = declare(session, schedule("mover", queue="full"), schedule("more", queue="full"))
+
+    assert (added.added, added.no_room) == (("elsewhere", "many"), ("last",))
+    assert (again.added, again.no_room) == ((), ("last",))
+    assert (moved.replaced, moved.no_room) == ((), ("mover", "more"))
+    assert seen(session, "mover").queue == "other"
+    assert seen(session, "mover").declared_by == 1
+    count = "select count(*) from wherry.schedule where queue = 'full'"
+    assert session.value(count) == config.SCHEDULES_LIMIT
+
+
+def test_one_more_by_hand_is_refused_with_what_to_do(session: Session) -> None:
+    fill(session, "full", up_to=config.SCHEDULES_LIMIT)
+
+    assert not session.call(AddSchedule(schedule("of-hand", queue="full")))
+    with pytest.raises(LimitReached, match="'full' has 10,000 schedules; .* delete some"):
+        session.call(AddSchedule(schedule("more", queue="full")))
+    assert session.call(AddSchedule(schedule("more", queue="other")))
+
+
+def test_what_is_beyond_the_limit_already_stands(session: Session) -> None:
+    declare(session, schedule("mine", queue="full"), schedule("moves"))
+    fill(session, "full", up_to=config.SCHEDULES_LIMIT + 5)
+
+    same = declare(session, schedule("mine", queue="full"), schedule("moves"))
+    changed = declare(session, schedule("mine", queue="full", payload={"of": "new"}))
+
+    assert (same.no_room, same.is_news) == ((), False)
+    assert (changed.replaced, changed.no_room) == (("mine",), ())

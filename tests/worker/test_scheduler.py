@@ -167,10 +167,11 @@ async def test_through_a_server_it_goes_on_whatever_that_says(
         ConfigError("knows no DeclareSchedules"),
         PermissionDenied("the right enqueue"),
         Stood(foreign=("s",)),
-        Stood(refused=("t",)),
+        Stood(refused=("t",), no_room=("u",)),
     )
     transport = FakeTransport({DeclareSchedules: answers})
-    declares = replace(DECLARES, schedules=(schedule(), schedule("t", queue="mail")))
+    theirs = (schedule(), schedule("t", queue="mail"), schedule("u"))
+    declares = replace(DECLARES, schedules=theirs)
 
     keeping = asyncio.create_task(declaring.keep_declaring(transport, [declares]))
     try:
@@ -180,10 +181,11 @@ async def test_through_a_server_it_goes_on_whatever_that_says(
 
     for told in (
         "not declared yet: gone",
-        "by it (s, t): knows no DeclareSchedules",
-        "by it (s, t): the right enqueue",
+        "by it (s, t, u): knows no DeclareSchedules",
+        "by it (s, t, u): the right enqueue",
         "schedule s: one of this name stands for a queue that this worker's token may not",
         "schedule t: not declared, and brings no tasks by this worker",
+        "schedule u: not declared: queue 'default' has 10,000 schedules",
     ):
         assert told in caplog.text
 

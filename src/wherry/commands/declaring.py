@@ -7,14 +7,16 @@ newer one stands (`domain/schedule.py`), and what was due by the one that stood 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from wherry import config
 from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.scheduling import settle
 from wherry.domain.schedule import Declared, Schedule, Stance, Standing, former_of, stance
+from wherry.errors import LimitReached
 
 # A server may take fewer than its default of 1,000 items in a call, and refuses more each time.
 _MOST_IN_A_CALL: Final = 100
@@ -26,7 +28,8 @@ class Stood:
     """What became of a declaration; the names of each kind. `gave_way`: another definition stands.
 
     `by_hand`: a schedule that was made by hand stands in the way. `foreign`: one stands there whose
-    queue is not the declarer's to fill. `refused`: what is declared is for such a queue.
+    queue is not the declarer's to fill. `refused`: what is declared is for such a queue. `no_room`:
+    it is for one that has as many schedules as a queue may have.
     """
 
     added: tuple[str, ...] = ()
@@ -35,6 +38,7 @@ class Stood:
     by_hand: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    no_room: tuple[str, ...] = ()
     # Whether something about it is new to the database; and whether the worker itself is unknown.
     is_news: bool = False
     is_unknown: bool = False
@@ -89,6 +93,10 @@ class DeclareSchedules(Command[Stood]):
         stances = self._stances(found)
         replaced = [name for name, of in stances.items() if of is Stance.REPLACE]
         added = [name for name, of in stances.items() if of is Stance.ADD]
+        moved = self._moved(replaced, found)
+        no_room = (yield from self._no_room([*added, *moved])) if added or moved else set[str]()
+        replaced = [name for name in replaced if name not in no_room]
+        added = [name for name in added if name not in no_room]
         if added:
             asked, added = added, (yield from self._add(added))
             if len(added) < len(asked):
@@ -121,9 +129,26 @@ class DeclareSchedules(Command[Stood]):
             tuple(name for name in gave_way if not found[name].by_hand),
             tuple(name for name in gave_way if found[name].by_hand),
             foreign,
+            no_room=tuple(name for name in stances if name in no_room),
             is_news=is_news,
             is_unknown=noted == 0,
         )
+
+    def _moved(self, names: Sequence[str], found: Mapping[str, Declared]) -> list[str]:
+        queues = {each.name: each.task.queue for each in self.schedules}
+        return [name for name in names if found[name].queue != queues[name]]
+
+    def _no_room(self, names: Sequence[str]) -> Answer[set[str]]:
+        """Return those of *names* for which their queue has no room."""
+        new = [schedule for schedule in self.schedules if schedule.name in names]
+        counts = yield from _counts({schedule.task.queue for schedule in new})
+        refused: set[str] = set()
+        for schedule in new:
+            queue = schedule.task.queue
+            counts[queue] = counts.get(queue, 0) + 1
+            if counts[queue] > config.SCHEDULES_LIMIT:
+                refused.add(schedule.name)
+        return refused
 
     def _said(self, *, but: Sequence[str] = ()) -> dict[str, Any]:
         said = [schedule for schedule in self.schedules if schedule.name not in but]
@@ -193,7 +218,8 @@ class DeclareSchedules(Command[Stood]):
 class AddSchedule(Command[bool]):
     """Add a schedule that is made by hand, and fires whether or not a worker declares it.
 
-    False, and nothing changes, if there is one of this name. `reason` is for the audit only.
+    False, and nothing changes, if there is one of this name. Raises LimitReached if its queue has
+    too many. `reason` is for the audit only.
     """
 
     schedule: Schedule
@@ -207,7 +233,21 @@ class AddSchedule(Command[bool]):
         [[now]] = yield Statement("tasks/read_now", {})
         row = _added(self.schedule, now=now, by_hand=True)
         added = yield Statement("schedules/add_schedules", {"schedules": json.dumps([row])})
-        return bool(added)
+        if not added:
+            return False
+        queue = self.schedule.task.queue
+        counts = yield from _counts({queue})
+        if counts[queue] > config.SCHEDULES_LIMIT:
+            raise LimitReached(
+                f"queue {queue!r} has {counts[queue] - 1:,} schedules; the limit is"
+                f" {config.SCHEDULES_LIMIT:,}: delete some, or store tasks with a delay instead"
+            )
+        return True
+
+
+def _counts(queues: Iterable[str]) -> Answer[dict[str, int]]:
+    rows = yield Statement("schedules/count_of_queues", {"queues": sorted(queues)})
+    return dict(rows)
 
 
 def _added(schedule: Schedule, *, now: datetime, by_hand: bool) -> dict[str, Any]:

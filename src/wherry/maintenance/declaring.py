@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Final, NoReturn
 
 from wherry.commands.declaring import DeclareSchedules, Stood
+from wherry.config import SCHEDULES_LIMIT
 from wherry.errors import Unavailable, WherryError
 from wherry.telemetry.loggers import logger
 from wherry.transport.base import Transport
@@ -94,6 +95,15 @@ class Declaring:
                     " the right enqueue on queue %r",
                     name,
                     queues.get(name),
+                )
+        for name in stood.no_room:
+            if self._gave_way[name].may_complain():
+                log.warning(
+                    "schedule %s: not declared: queue %r has %s schedules, and no queue may have"
+                    " more; delete some, or store tasks with a delay instead",
+                    name,
+                    queues.get(name),
+                    f"{SCHEDULES_LIMIT:,}",
                 )
         return stood.is_news or bool(stood.replaced)
 

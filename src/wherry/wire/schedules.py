@@ -161,6 +161,7 @@ def write_stood(stood: Stood) -> pb.DeclareSchedulesResponse:
         by_hand=stood.by_hand,
         foreign=stood.foreign,
         refused=stood.refused,
+        no_room=stood.no_room,
         unknown_worker=stood.is_unknown,
     )
 
@@ -174,6 +175,7 @@ def read_stood(response: pb.DeclareSchedulesResponse) -> Stood:
         by_hand=tuple(response.by_hand),
         foreign=tuple(response.foreign),
         refused=tuple(response.refused),
+        no_room=tuple(response.no_room),
         is_unknown=response.unknown_worker,
     )
 

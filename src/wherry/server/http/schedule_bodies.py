@@ -131,6 +131,10 @@ class DeclareSchedulesResponse(Answer):
         list[str],
         Meta(description="They are for queues that the caller may not enqueue into: nothing done."),
     ]
+    no_room: Annotated[
+        list[str],
+        Meta(description="They are for queues that have 10,000 schedules already: nothing done."),
+    ]
 
 
 class ListSchedulesResponse(Answer):

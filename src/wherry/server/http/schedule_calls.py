@@ -67,6 +67,7 @@ async def declare_schedules(call: Call, body: bodies.DeclareSchedulesRequest) ->
         by_hand=list(stood.by_hand),
         foreign=list(stood.foreign),
         refused=list(stood.refused),
+        no_room=list(stood.no_room),
         unknown_worker=stood.is_unknown,
     )
     return Reply(answer)

@@ -28,7 +28,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from wherry.wire.v1 import tasks_pb2 as wherry_dot_v1_dot_tasks__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19wherry/v1/schedules.proto\x12\twherry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15wherry/v1/tasks.proto\"\xb7\x07\n\x08Schedule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x63ron\x18\x02 \x01(\t\x12\n\n\x02tz\x18\x03 \x01(\t\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\r\n\x05queue\x18\x05 \x01(\t\x12\x10\n\x08priority\x18\x06 \x01(\x05\x12\x14\n\x0cmax_attempts\x18\x07 \x01(\x05\x12*\n\x07timeout\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03ttl\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04tags\x18\n \x03(\t\x12\x31\n\x07headers\x18\x0b \x03(\x0b\x32 .wherry.v1.Schedule.HeadersEntry\x12%\n\x05retry\x18\x0c \x01(\x0b\x32\x16.wherry.v1.RetryPolicy\x12\x0f\n\x07payload\x18\r \x01(\t\x12\'\n\x06missed\x18\x0e \x01(\x0e\x32\x17.wherry.v1.MissedPolicy\x12)\n\x07overlap\x18\x0f \x01(\x0e\x32\x18.wherry.v1.OverlapPolicy\x12\x0f\n\x07\x62y_hand\x18\x10 \x01(\x08\x12\x13\n\x0b\x64\x65\x63lared_by\x18\x11 \x01(\x05\x12.\n\ncreated_at\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nchanged_at\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07next_at\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07last_at\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rlast_fired_at\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x0clast_task_id\x18\x17 \x01(\x03H\x00\x88\x01\x01\x12\r\n\x05\x66ired\x18\x18 \x01(\x03\x12\x14\n\x0cmissed_ticks\x18\x19 \x01(\x03\x12\x12\n\noverlapped\x18\x1a \x01(\x03\x12\x14\n\x0cpaused_ticks\x18\x1b \x01(\x03\x12\x14\n\x0c\x62y_hand_runs\x18\x1c \x01(\x03\x12\x14\n\x07trouble\x18\x1d \x01(\tH\x01\x88\x01\x01\x12\'\n\x05pause\x18\x1e \x01(\x0b\x32\x18.wherry.v1.SchedulePause\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0f\n\r_last_task_idB\n\n\x08_trouble\"]\n\rSchedulePause\x12-\n\tpaused_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x85\x04\n\x0bNewSchedule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x63ron\x18\x02 \x01(\t\x12\n\n\x02tz\x18\x03 \x01(\t\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\x12\n\x05queue\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x15\n\x08priority\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12\x19\n\x0cmax_attempts\x18\x07 \x01(\x05H\x02\x88\x01\x01\x12*\n\x07timeout\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03ttl\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04tags\x18\n \x03(\t\x12\x34\n\x07headers\x18\x0b \x03(\x0b\x32#.wherry.v1.NewSchedule.HeadersEntry\x12%\n\x05retry\x18\x0c \x01(\x0b\x32\x16.wherry.v1.RetryPolicy\x12\x0f\n\x07payload\x18\r \x01(\t\x12\'\n\x06missed\x18\x0e \x01(\x0e\x32\x17.wherry.v1.MissedPolicy\x12)\n\x07overlap\x18\x0f \x01(\x0e\x32\x18.wherry.v1.OverlapPolicy\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x08\n\x06_queueB\x0b\n\t_priorityB\x0f\n\r_max_attempts\"N\n\x12\x41\x64\x64ScheduleRequest\x12(\n\x08schedule\x18\x01 \x01(\x0b\x32\x16.wherry.v1.NewSchedule\x12\x0e\n\x06reason\x18\x02 \x01(\t\"$\n\x13\x41\x64\x64ScheduleResponse\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x01 \x01(\x08\"i\n\x17\x44\x65\x63lareSchedulesRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12)\n\tschedules\x18\x03 \x03(\x0b\x32\x16.wherry.v1.NewSchedule\"\x98\x01\n\x18\x44\x65\x63lareSchedulesResponse\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x01 \x03(\t\x12\x10\n\x08replaced\x18\x02 \x03(\t\x12\x10\n\x08gave_way\x18\x03 \x03(\t\x12\x0f\n\x07\x62y_hand\x18\x04 \x03(\t\x12\x0f\n\x07\x66oreign\x18\x05 \x03(\t\x12\x16\n\x0eunknown_worker\x18\x06 \x01(\x08\x12\x0f\n\x07refused\x18\x07 \x03(\t\"\x16\n\x14ListSchedulesRequest\"?\n\x15ListSchedulesResponse\x12&\n\tschedules\x18\x01 \x03(\x0b\x32\x13.wherry.v1.Schedule\"\"\n\x12GetScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"<\n\x13GetScheduleResponse\x12%\n\x08schedule\x18\x01 \x01(\x0b\x32\x13.wherry.v1.Schedule\"_\n\x10ListTicksRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12*\n\x06\x62\x65\x66ore\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"3\n\x11ListTicksResponse\x12\x1e\n\x05ticks\x18\x01 \x03(\x0b\x32\x0f.wherry.v1.Tick\"\xb6\x02\n\x04Tick\x12.\n\nplanned_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08until_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63ount\x18\x03 \x01(\x03\x12\'\n\x07outcome\x18\x04 \x01(\x0e\x32\x16.wherry.v1.TickOutcome\x12&\n\x02\x61t\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x07task_id\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x07 \x01(\tH\x01\x88\x01\x01\x12$\n\x05state\x18\x08 \x01(\x0e\x32\x10.wherry.v1.StateH\x02\x88\x01\x01\x42\n\n\x08_task_idB\t\n\x07_reasonB\x08\n\x06_state\"2\n\x12RunScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"!\n\x13RunScheduleResponse\x12\n\n\x02id\x18\x01 \x01(\x03\"4\n\x14PauseScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"(\n\x15PauseScheduleResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\"5\n\x15ResumeScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\")\n\x16ResumeScheduleResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\"5\n\x15\x44\x65leteScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\")\n\x16\x44\x65leteScheduleResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08*t\n\x0cMissedPolicy\x12\x1d\n\x19MISSED_POLICY_UNSPECIFIED\x10\x00\x12\x16\n\x12MISSED_POLICY_LAST\x10\x01\x12\x15\n\x11MISSED_POLICY_ALL\x10\x02\x12\x16\n\x12MISSED_POLICY_SKIP\x10\x03*b\n\rOverlapPolicy\x12\x1e\n\x1aOVERLAP_POLICY_UNSPECIFIED\x10\x00\x12\x18\n\x14OVERLAP_POLICY_ALLOW\x10\x01\x12\x17\n\x13OVERLAP_POLICY_SKIP\x10\x02*\xac\x01\n\x0bTickOutcome\x12\x1c\n\x18TICK_OUTCOME_UNSPECIFIED\x10\x00\x12\x16\n\x12TICK_OUTCOME_FIRED\x10\x01\x12\x17\n\x13TICK_OUTCOME_MISSED\x10\x02\x12\x1b\n\x17TICK_OUTCOME_OVERLAPPED\x10\x03\x12\x17\n\x13TICK_OUTCOME_PAUSED\x10\x04\x12\x18\n\x14TICK_OUTCOME_BY_HAND\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19wherry/v1/schedules.proto\x12\twherry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15wherry/v1/tasks.proto\"\xb7\x07\n\x08Schedule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x63ron\x18\x02 \x01(\t\x12\n\n\x02tz\x18\x03 \x01(\t\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\r\n\x05queue\x18\x05 \x01(\t\x12\x10\n\x08priority\x18\x06 \x01(\x05\x12\x14\n\x0cmax_attempts\x18\x07 \x01(\x05\x12*\n\x07timeout\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03ttl\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04tags\x18\n \x03(\t\x12\x31\n\x07headers\x18\x0b \x03(\x0b\x32 .wherry.v1.Schedule.HeadersEntry\x12%\n\x05retry\x18\x0c \x01(\x0b\x32\x16.wherry.v1.RetryPolicy\x12\x0f\n\x07payload\x18\r \x01(\t\x12\'\n\x06missed\x18\x0e \x01(\x0e\x32\x17.wherry.v1.MissedPolicy\x12)\n\x07overlap\x18\x0f \x01(\x0e\x32\x18.wherry.v1.OverlapPolicy\x12\x0f\n\x07\x62y_hand\x18\x10 \x01(\x08\x12\x13\n\x0b\x64\x65\x63lared_by\x18\x11 \x01(\x05\x12.\n\ncreated_at\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nchanged_at\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07next_at\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07last_at\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rlast_fired_at\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x0clast_task_id\x18\x17 \x01(\x03H\x00\x88\x01\x01\x12\r\n\x05\x66ired\x18\x18 \x01(\x03\x12\x14\n\x0cmissed_ticks\x18\x19 \x01(\x03\x12\x12\n\noverlapped\x18\x1a \x01(\x03\x12\x14\n\x0cpaused_ticks\x18\x1b \x01(\x03\x12\x14\n\x0c\x62y_hand_runs\x18\x1c \x01(\x03\x12\x14\n\x07trouble\x18\x1d \x01(\tH\x01\x88\x01\x01\x12\'\n\x05pause\x18\x1e \x01(\x0b\x32\x18.wherry.v1.SchedulePause\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0f\n\r_last_task_idB\n\n\x08_trouble\"]\n\rSchedulePause\x12-\n\tpaused_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x85\x04\n\x0bNewSchedule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x63ron\x18\x02 \x01(\t\x12\n\n\x02tz\x18\x03 \x01(\t\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\x12\n\x05queue\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x15\n\x08priority\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12\x19\n\x0cmax_attempts\x18\x07 \x01(\x05H\x02\x88\x01\x01\x12*\n\x07timeout\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03ttl\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04tags\x18\n \x03(\t\x12\x34\n\x07headers\x18\x0b \x03(\x0b\x32#.wherry.v1.NewSchedule.HeadersEntry\x12%\n\x05retry\x18\x0c \x01(\x0b\x32\x16.wherry.v1.RetryPolicy\x12\x0f\n\x07payload\x18\r \x01(\t\x12\'\n\x06missed\x18\x0e \x01(\x0e\x32\x17.wherry.v1.MissedPolicy\x12)\n\x07overlap\x18\x0f \x01(\x0e\x32\x18.wherry.v1.OverlapPolicy\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x08\n\x06_queueB\x0b\n\t_priorityB\x0f\n\r_max_attempts\"N\n\x12\x41\x64\x64ScheduleRequest\x12(\n\x08schedule\x18\x01 \x01(\x0b\x32\x16.wherry.v1.NewSchedule\x12\x0e\n\x06reason\x18\x02 \x01(\t\"$\n\x13\x41\x64\x64ScheduleResponse\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x01 \x01(\x08\"i\n\x17\x44\x65\x63lareSchedulesRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12)\n\tschedules\x18\x03 \x03(\x0b\x32\x16.wherry.v1.NewSchedule\"\xa9\x01\n\x18\x44\x65\x63lareSchedulesResponse\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x01 \x03(\t\x12\x10\n\x08replaced\x18\x02 \x03(\t\x12\x10\n\x08gave_way\x18\x03 \x03(\t\x12\x0f\n\x07\x62y_hand\x18\x04 \x03(\t\x12\x0f\n\x07\x66oreign\x18\x05 \x03(\t\x12\x16\n\x0eunknown_worker\x18\x06 \x01(\x08\x12\x0f\n\x07refused\x18\x07 \x03(\t\x12\x0f\n\x07no_room\x18\x08 \x03(\t\"\x16\n\x14ListSchedulesRequest\"?\n\x15ListSchedulesResponse\x12&\n\tschedules\x18\x01 \x03(\x0b\x32\x13.wherry.v1.Schedule\"\"\n\x12GetScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"<\n\x13GetScheduleResponse\x12%\n\x08schedule\x18\x01 \x01(\x0b\x32\x13.wherry.v1.Schedule\"_\n\x10ListTicksRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12*\n\x06\x62\x65\x66ore\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"3\n\x11ListTicksResponse\x12\x1e\n\x05ticks\x18\x01 \x03(\x0b\x32\x0f.wherry.v1.Tick\"\xb6\x02\n\x04Tick\x12.\n\nplanned_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08until_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63ount\x18\x03 \x01(\x03\x12\'\n\x07outcome\x18\x04 \x01(\x0e\x32\x16.wherry.v1.TickOutcome\x12&\n\x02\x61t\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x07task_id\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x07 \x01(\tH\x01\x88\x01\x01\x12$\n\x05state\x18\x08 \x01(\x0e\x32\x10.wherry.v1.StateH\x02\x88\x01\x01\x42\n\n\x08_task_idB\t\n\x07_reasonB\x08\n\x06_state\"2\n\x12RunScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"!\n\x13RunScheduleResponse\x12\n\n\x02id\x18\x01 \x01(\x03\"4\n\x14PauseScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"(\n\x15PauseScheduleResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\"5\n\x15ResumeScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\")\n\x16ResumeScheduleResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08\"5\n\x15\x44\x65leteScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\")\n\x16\x44\x65leteScheduleResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x08*t\n\x0cMissedPolicy\x12\x1d\n\x19MISSED_POLICY_UNSPECIFIED\x10\x00\x12\x16\n\x12MISSED_POLICY_LAST\x10\x01\x12\x15\n\x11MISSED_POLICY_ALL\x10\x02\x12\x16\n\x12MISSED_POLICY_SKIP\x10\x03*b\n\rOverlapPolicy\x12\x1e\n\x1aOVERLAP_POLICY_UNSPECIFIED\x10\x00\x12\x18\n\x14OVERLAP_POLICY_ALLOW\x10\x01\x12\x17\n\x13OVERLAP_POLICY_SKIP\x10\x02*\xac\x01\n\x0bTickOutcome\x12\x1c\n\x18TICK_OUTCOME_UNSPECIFIED\x10\x00\x12\x16\n\x12TICK_OUTCOME_FIRED\x10\x01\x12\x17\n\x13TICK_OUTCOME_MISSED\x10\x02\x12\x1b\n\x17TICK_OUTCOME_OVERLAPPED\x10\x03\x12\x17\n\x13TICK_OUTCOME_PAUSED\x10\x04\x12\x18\n\x14TICK_OUTCOME_BY_HAND\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,12 +39,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCHEDULE_HEADERSENTRY']._serialized_options = b'8\001'
   _globals['_NEWSCHEDULE_HEADERSENTRY']._loaded_options = None
   _globals['_NEWSCHEDULE_HEADERSENTRY']._serialized_options = b'8\001'
-  _globals['_MISSEDPOLICY']._serialized_start=3106
-  _globals['_MISSEDPOLICY']._serialized_end=3222
-  _globals['_OVERLAPPOLICY']._serialized_start=3224
-  _globals['_OVERLAPPOLICY']._serialized_end=3322
-  _globals['_TICKOUTCOME']._serialized_start=3325
-  _globals['_TICKOUTCOME']._serialized_end=3497
+  _globals['_MISSEDPOLICY']._serialized_start=3123
+  _globals['_MISSEDPOLICY']._serialized_end=3239
+  _globals['_OVERLAPPOLICY']._serialized_start=3241
+  _globals['_OVERLAPPOLICY']._serialized_end=3339
+  _globals['_TICKOUTCOME']._serialized_start=3342
+  _globals['_TICKOUTCOME']._serialized_end=3514
   _globals['_SCHEDULE']._serialized_start=129
   _globals['_SCHEDULE']._serialized_end=1080
   _globals['_SCHEDULE_HEADERSENTRY']._serialized_start=1005
@@ -62,35 +62,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DECLARESCHEDULESREQUEST']._serialized_start=1815
   _globals['_DECLARESCHEDULESREQUEST']._serialized_end=1920
   _globals['_DECLARESCHEDULESRESPONSE']._serialized_start=1923
-  _globals['_DECLARESCHEDULESRESPONSE']._serialized_end=2075
-  _globals['_LISTSCHEDULESREQUEST']._serialized_start=2077
-  _globals['_LISTSCHEDULESREQUEST']._serialized_end=2099
-  _globals['_LISTSCHEDULESRESPONSE']._serialized_start=2101
-  _globals['_LISTSCHEDULESRESPONSE']._serialized_end=2164
-  _globals['_GETSCHEDULEREQUEST']._serialized_start=2166
-  _globals['_GETSCHEDULEREQUEST']._serialized_end=2200
-  _globals['_GETSCHEDULERESPONSE']._serialized_start=2202
-  _globals['_GETSCHEDULERESPONSE']._serialized_end=2262
-  _globals['_LISTTICKSREQUEST']._serialized_start=2264
-  _globals['_LISTTICKSREQUEST']._serialized_end=2359
-  _globals['_LISTTICKSRESPONSE']._serialized_start=2361
-  _globals['_LISTTICKSRESPONSE']._serialized_end=2412
-  _globals['_TICK']._serialized_start=2415
-  _globals['_TICK']._serialized_end=2725
-  _globals['_RUNSCHEDULEREQUEST']._serialized_start=2727
-  _globals['_RUNSCHEDULEREQUEST']._serialized_end=2777
-  _globals['_RUNSCHEDULERESPONSE']._serialized_start=2779
-  _globals['_RUNSCHEDULERESPONSE']._serialized_end=2812
-  _globals['_PAUSESCHEDULEREQUEST']._serialized_start=2814
-  _globals['_PAUSESCHEDULEREQUEST']._serialized_end=2866
-  _globals['_PAUSESCHEDULERESPONSE']._serialized_start=2868
-  _globals['_PAUSESCHEDULERESPONSE']._serialized_end=2908
-  _globals['_RESUMESCHEDULEREQUEST']._serialized_start=2910
-  _globals['_RESUMESCHEDULEREQUEST']._serialized_end=2963
-  _globals['_RESUMESCHEDULERESPONSE']._serialized_start=2965
-  _globals['_RESUMESCHEDULERESPONSE']._serialized_end=3006
-  _globals['_DELETESCHEDULEREQUEST']._serialized_start=3008
-  _globals['_DELETESCHEDULEREQUEST']._serialized_end=3061
-  _globals['_DELETESCHEDULERESPONSE']._serialized_start=3063
-  _globals['_DELETESCHEDULERESPONSE']._serialized_end=3104
+  _globals['_DECLARESCHEDULESRESPONSE']._serialized_end=2092
+  _globals['_LISTSCHEDULESREQUEST']._serialized_start=2094
+  _globals['_LISTSCHEDULESREQUEST']._serialized_end=2116
+  _globals['_LISTSCHEDULESRESPONSE']._serialized_start=2118
+  _globals['_LISTSCHEDULESRESPONSE']._serialized_end=2181
+  _globals['_GETSCHEDULEREQUEST']._serialized_start=2183
+  _globals['_GETSCHEDULEREQUEST']._serialized_end=2217
+  _globals['_GETSCHEDULERESPONSE']._serialized_start=2219
+  _globals['_GETSCHEDULERESPONSE']._serialized_end=2279
+  _globals['_LISTTICKSREQUEST']._serialized_start=2281
+  _globals['_LISTTICKSREQUEST']._serialized_end=2376
+  _globals['_LISTTICKSRESPONSE']._serialized_start=2378
+  _globals['_LISTTICKSRESPONSE']._serialized_end=2429
+  _globals['_TICK']._serialized_start=2432
+  _globals['_TICK']._serialized_end=2742
+  _globals['_RUNSCHEDULEREQUEST']._serialized_start=2744
+  _globals['_RUNSCHEDULEREQUEST']._serialized_end=2794
+  _globals['_RUNSCHEDULERESPONSE']._serialized_start=2796
+  _globals['_RUNSCHEDULERESPONSE']._serialized_end=2829
+  _globals['_PAUSESCHEDULEREQUEST']._serialized_start=2831
+  _globals['_PAUSESCHEDULEREQUEST']._serialized_end=2883
+  _globals['_PAUSESCHEDULERESPONSE']._serialized_start=2885
+  _globals['_PAUSESCHEDULERESPONSE']._serialized_end=2925
+  _globals['_RESUMESCHEDULEREQUEST']._serialized_start=2927
+  _globals['_RESUMESCHEDULEREQUEST']._serialized_end=2980
+  _globals['_RESUMESCHEDULERESPONSE']._serialized_start=2982
+  _globals['_RESUMESCHEDULERESPONSE']._serialized_end=3023
+  _globals['_DELETESCHEDULEREQUEST']._serialized_start=3025
+  _globals['_DELETESCHEDULEREQUEST']._serialized_end=3078
+  _globals['_DELETESCHEDULERESPONSE']._serialized_start=3080
+  _globals['_DELETESCHEDULERESPONSE']._serialized_end=3121
 # @@protoc_insertion_point(module_scope)

@@ -544,6 +544,7 @@ class DeclareSchedulesResponse(_message.Message):
     FOREIGN_FIELD_NUMBER: _builtins.int
     UNKNOWN_WORKER_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
+    NO_ROOM_FIELD_NUMBER: _builtins.int
     unknown_worker: _builtins.bool
     """The database has not heard of the worker yet: say it again in a second."""
     @_builtins.property
@@ -570,6 +571,10 @@ class DeclareSchedulesResponse(_message.Message):
     def refused(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What is declared is for queues into which the caller may not enqueue: nothing was done."""
 
+    @_builtins.property
+    def no_room(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What is declared is for queues that have as many schedules as a queue may have: nothing was done."""
+
     def __init__(
         self,
         *,
@@ -580,10 +585,11 @@ class DeclareSchedulesResponse(_message.Message):
         foreign: _abc.Iterable[_builtins.str] | None = ...,
         unknown_worker: _builtins.bool = ...,
         refused: _abc.Iterable[_builtins.str] | None = ...,
+        no_room: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "by_hand", b"by_hand", "foreign", b"foreign", "gave_way", b"gave_way", "refused", b"refused", "replaced", b"replaced", "unknown_worker", b"unknown_worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "by_hand", b"by_hand", "foreign", b"foreign", "gave_way", b"gave_way", "no_room", b"no_room", "refused", b"refused", "replaced", b"replaced", "unknown_worker", b"unknown_worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -17,12 +17,14 @@ from wherry.server.dashboard import pictures
 from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
 from wherry.server.dashboard.pages.type_pauses import read_pauses
 from wherry.server.dashboard.pauses import TypePauses, most_waiting_first
+from wherry.server.dashboard.turning import leaf_of
 from wherry.server.dashboard.words import plural
 
 # As the doctor judges them.
 LATE_SECONDS, TOO_LATE_SECONDS = 300.0, 3600.0
 LINES_FOR: Final = timedelta(hours=1)
 LINE_POINTS: Final = 60
+_PAUSES_SHOWN: Final = 20
 _REASON: Final = Field(
     "reason", "Reason", hint="Kept in the audit, and shown to everybody while it lasts."
 )
@@ -57,12 +59,13 @@ async def show_queues(visit: Visit) -> Shown:
     values = {
         "lines": settled,
         "unit": pictures.unit_of(lines=settled),
-        "rows": rows,
+        "leaf": leaf_of(visit, rows),
         "paused": [
             PauseRow(pause, pauses.waiting(pause))
             for pause in most_waiting_first(pauses)
             if wanted in pause.type.lower() or wanted in (pause.queue or "").lower()
         ],
+        "paused_shown": _PAUSES_SHOWN,
         "known": len(depths),
         "wanted": wanted,
         "most": max((row.total for row in rows), default=0),

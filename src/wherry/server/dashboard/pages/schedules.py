@@ -18,6 +18,7 @@ from wherry.server.dashboard.asking import Action, Page, Question, Shown, Visit,
 from wherry.server.dashboard.pages.task import shown_text
 from wherry.server.dashboard.pages.task_actions import REASON, reason_of
 from wherry.server.dashboard.task_words import STATES
+from wherry.server.dashboard.turning import leaf_of
 
 _TICKS: Final = 50
 _NEXT_TIMES: Final = 5
@@ -69,7 +70,7 @@ async def show_schedules(visit: Visit) -> Shown:
     found = await visit.read(visit.service.list_schedules)
     wanted = visit.query.get("q", "").strip().lower()
     rows = rows_of([seen for seen in found if _fits(seen, wanted)], datetime.now(UTC))
-    values = {"rows": rows, "known": len(found), "wanted": wanted}
+    values = {"leaf": leaf_of(visit, rows), "known": len(found), "wanted": wanted}
     return Shown("schedules.html", "Schedules", values)
 
 

@@ -12,9 +12,11 @@ from wherry.domain.worker import Directive, HeldTask, WorkerSeen
 from wherry.errors import InvalidOption
 from wherry.server.caller import Right
 from wherry.server.dashboard.asking import Action, Field, Page, Question, Shown, Visit, Went
+from wherry.server.dashboard.turning import leaf_of
 from wherry.server.dashboard.words import plural
 
 _MOST_SHOWN: Final = 5
+_QUEUES_SHOWN: Final = 20
 _REASON: Final = Field("reason", "Reason", hint="Kept in the audit.")
 
 
@@ -49,7 +51,8 @@ async def show_workers(visit: Visit) -> Shown:
     cards.sort(key=lambda card: (card.worker.alive, card.worker.name, card.worker.started_at))
     alive = [worker for worker in found if worker.alive]
     values = {
-        "cards": cards,
+        "leaf": leaf_of(visit, cards),
+        "queues_shown": _QUEUES_SHOWN,
         "wanted": wanted,
         "known": len(found),
         "alive": len(alive),

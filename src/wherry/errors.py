@@ -54,10 +54,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
+
+
+def _as_it_was(kind: type[WherryError], args: tuple[Any, ...]) -> WherryError:
+    return kind.__new__(kind, *args)
 
 
 class WherryError(Exception):
     """The root of everything that Wherry raises."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes as it is, not made anew by `__init__` from its message.
+
+        A pool of processes ends when it cannot read what a call raised, or waits for it for ever.
+        """
+        return _as_it_was, (type(self), self.args), self.__dict__
 
 
 class ConfigError(WherryError):

@@ -297,6 +297,17 @@ class App(Calls, BlockingCalls):
             signals=signals,
         )
 
+    def __copy__(self) -> NoReturn:
+        """Refuse to be copied: two Apps cannot have the same connections and types."""
+        raise TypeError(
+            "an App cannot be copied: share this one, which any thread and any event loop may use,"
+            " or make another with App(...)"
+        )
+
+    def __deepcopy__(self, _: object) -> NoReturn:
+        """Refuse to be copied, also as a part of something."""
+        self.__copy__()
+
     def __reduce_ex__(self, protocol: object, /) -> NoReturn:
         """Refuse to be sent to another process: nothing that an App holds can go with it."""
         raise TypeError(

@@ -8,10 +8,10 @@ not hide the rest of a listing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, cast
 
 from wherry.domain.durations import Duration
 from wherry.domain.limits import QueueLimits
@@ -30,8 +30,15 @@ class ResultReader(Protocol):
         """Wait for a task's stored result."""
 
 
+class _OfApp:
+    """Holds the App that gave an answer, which is no part of the answer's value."""
+
+    __slots__ = ("_app",)
+    _app: ResultReader | None
+
+
 @dataclass(frozen=True, slots=True)
-class Enqueued:
+class Enqueued(_OfApp):
     """The answer to an enqueue.
 
     `created` is False when the key already named a task: then `id` is that task's, and
@@ -41,8 +48,19 @@ class Enqueued:
     id: int
     created: bool
     payload_matches: bool | None = None
-    # The App that enqueued it; it is no part of the answer's value.
-    _app: ResultReader | None = field(default=None, repr=False, compare=False)
+    # Who is asked for the result. No field: `asdict` and pickle take the value alone.
+    app: InitVar[ResultReader | None] = None
+
+    def __post_init__(self, app: ResultReader | None) -> None:
+        object.__setattr__(self, "_app", app)
+
+    def __copy__(self) -> Self:
+        """Return this very answer, since nothing changes in it."""
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        """Return this very answer: a copy of its App would be none."""
+        return self
 
     def result(self, *, timeout: Duration) -> Any:
         """Wait for the task's stored result, blocking; see App.result."""
@@ -61,12 +79,15 @@ class Enqueued:
         return self
 
     def _reader(self) -> ResultReader:
-        if self._app is None:
+        # One that was pickled has none.
+        app = getattr(self, "_app", None)
+        if app is None:
             raise ConfigError(
-                f"no App stored task {self.id}, so there is no result to wait for: it was enqueued"
-                " in wherry.testing.context(), where nothing runs"
+                f"no App stored task {self.id} here: in wherry.testing.context() nothing is stored;"
+                " for an answer that came from another process ask an App of this one,"
+                f" app.result({self.id}, timeout=...)"
             )
-        return self._app
+        return cast("ResultReader", app)
 
 
 @dataclass(frozen=True, slots=True)

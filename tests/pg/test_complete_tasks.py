@@ -10,6 +10,7 @@ import pytest
 from psycopg import errors
 
 import wherry
+from tests.facts import wait_for
 from tests.pg.support import Session, spec
 from wherry.commands.leases import CompleteTasks
 from wherry.config import PoolSettings
@@ -257,6 +258,48 @@ def test_a_report_waits_briefly_whatever_its_session_is_set_to(
         reporting.result()
     assert session.value("select current_setting('lock_timeout')") == "0"
     assert session.task(two.id).state is State.LEASED
+
+
+def test_a_report_waits_for_anything_but_tasks_as_its_session_is_set_to(
+    session: Session,
+    other: Session,
+    observer: Session,
+    start: Callable[..., Future[Any]],
+) -> None:
+    [lease] = leased(session)
+    other.begin()
+    days = other.rows(
+        "select inhrelid::regclass::text from pg_inherits"
+        " where inhparent = 'wherry.finished'::regclass"
+    )
+    for (day,) in days:
+        other.rows(f"lock table {day} in share mode")
+    reporting = start(session.complete, lease)
+
+    wait_for(
+        lambda: (
+            reporting.done()
+            or observer.value(
+                "select count(*) from pg_locks where pid = %s and not granted"
+                " and clock_timestamp() - waitstart > interval '100 ms'",
+                session.pid,
+            )
+        ),
+        what="the report waits for twice as long as it would for a task",
+    )
+
+    other.commit()
+    assert reporting.result() == [DONE]
+
+
+def test_a_report_sets_back_what_its_transaction_was_set_to(session: Session) -> None:
+    [lease] = leased(session)
+    session.begin()
+    session.rows("set local lock_timeout = '7s'")
+
+    session.complete(lease)
+
+    assert session.value("select current_setting('lock_timeout')") == "7s"
 
 
 def test_transports_report_what_nobody_holds(session: Session, other: Session, dsn: str) -> None:

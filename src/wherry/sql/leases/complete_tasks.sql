@@ -16,9 +16,10 @@ with asked as materialized (
 ),
 -- part: held,
 patience as materialized (
-    -- Until the end of its transaction, which is its own: whatever else it holds is held no longer than that.
-    select set_config('lock_timeout', '50ms', true) as is_short
-      from (select count(*) from held) as looked_up
+    -- For the tasks only, and set back when the last of them is gone: all other locks are as short as what they wait
+    -- for. A commit that notifies stands in line for longer where commits are slow, and each would be made twice.
+    select looked_up.lock_timeout, set_config('lock_timeout', '50ms', true) as is_short
+      from (select current_setting('lock_timeout') as lock_timeout, count(*) from held) as looked_up
 ),
 gone as (
     delete from wherry.live
@@ -50,6 +51,8 @@ arrived as (
     select freed.queue from freed
 ),
 -- part: woken
-select array_agg(gone.ord) as ords
+select case when (select set_config('lock_timeout', patience.lock_timeout, true) from patience) is not null
+            then array_agg(gone.ord)
+             end as ords
   from gone
  where (select count(*) from woken) is not null

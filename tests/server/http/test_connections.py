@@ -6,16 +6,18 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
 
 import wherry
+from tests.facts import await_for
 from tests.server.http.raw import connected, request, status_of
 from wherry.config import ServerSettings
 from wherry.server.auth import Authenticator, Polls
 from wherry.server.desk import Desk
-from wherry.server.http import HttpDoor, HttpSettings
+from wherry.server.http import HttpDoor, HttpSettings, protocol
 from wherry.server.service import Service
 
 
@@ -237,3 +239,45 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error(
 
     assert await lives(hasty.port)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def large(client: httpx.AsyncClient) -> int:
+    """Store so much that no socket takes it in one go; return the size of its listing."""
+    for _ in range(16):
+        task = {"type": "t", "queue": "large", "payload": {"x": "x" * 1_000_000}}
+        assert (await client.post("/tasks", json=task)).status_code == 201
+    return len((await client.get("/tasks?queue=large")).content)
+
+
+async def test_an_answer_that_nobody_reads_is_not_held(
+    hasty: HttpDoor, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "SLOWEST_BYTES_A_SECOND", 1e9)
+    size_bytes = await large(client)
+    server: Any = hasty._server
+    async with connected(hasty.port) as raw:
+        await raw.send(request("GET", "/api/v1/tasks?queue=large", port=hasty.port))
+        await raw.head()
+        assert server.server_state.connections
+        await await_for(lambda: not server.server_state.connections)
+
+        found = await raw.all()
+
+    assert len(found) < size_bytes
+
+
+async def test_an_answer_that_is_read_slowly_comes_whole(
+    hasty: HttpDoor, client: httpx.AsyncClient
+) -> None:
+    size_bytes = await large(client)
+    async with connected(hasty.port) as raw:
+        await raw.send(request("GET", "/api/v1/tasks?queue=large", port=hasty.port))
+        await raw.head()
+        found = 0
+        began_at = asyncio.get_running_loop().time()
+        while found < size_bytes:
+            found += len(await raw.reader.read(size_bytes // 100))
+            await asyncio.sleep(0.01)
+
+    assert asyncio.get_running_loop().time() - began_at > 0.6
+    assert found == size_bytes

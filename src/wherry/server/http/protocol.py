@@ -3,7 +3,8 @@
 uvicorn waits for the head of a request for ever. Here a connection has so long to send the head of
 its first request, and of every later one from its first byte on; and when a request was answered
 before its body was all here (it was too large, or nobody knows the caller), what is left of the
-body is thrown away for a short while only.
+body is thrown away for a short while only. Nor does an answer wait for ever to be read: it is held
+in memory meanwhile, up to 16 MiB of it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from wherry.server.http.reading import SLOWEST_BYTES_A_SECOND
 from wherry.server.http.refusals import MEDIA_TYPE, Refused, refused_body
 
 # What every answer says, of whatever kind.
@@ -37,6 +39,8 @@ class Connection(H11Protocol):
         self._request_seconds = request_seconds
         self._waits_for: str | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        # Until when what was written has to be read at the other end.
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
@@ -46,6 +50,7 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing any more."""
         self._wait_for(None)
+        self.resume_writing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -57,6 +62,22 @@ class Connection(H11Protocol):
         """Go on to the next request, and see what is waited for now."""
         super().on_response_complete()
         self._look()
+
+    def pause_writing(self) -> None:
+        """Begin to wait for the other end, which reads more slowly than is written."""
+        super().pause_writing()
+        if self._unread is None:
+            size_bytes = self.transport.get_write_buffer_size()
+            seconds = self._request_seconds + size_bytes / SLOWEST_BYTES_A_SECOND
+            # To close would be to wait on.
+            self._unread = self.loop.call_later(seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Wait no more: it was read."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _look(self) -> None:
         if self.transport.is_closing():

@@ -25,9 +25,9 @@ from wherry.server.http.setting_apart import set_apart
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-# Slower than this, on the whole, nobody may send a body: 64 KiB a second after the time that every
-# request has.
-_SLOWEST_BYTES_A_SECOND: Final = 64 * 1024
+# Slower than this, on the whole, nobody may send a body, or read an answer: 64 KiB a second after
+# the time that every request has.
+SLOWEST_BYTES_A_SECOND: Final = 64 * 1024
 # From here on looking for keys that stand twice takes long enough to be felt by others.
 _LARGE_BYTES: Final = 128 * 1024
 _MOST_PARAMETERS: Final = 100
@@ -105,7 +105,7 @@ async def read_body(
                 chunks.append(chunk)
                 if not message.get("more_body", False):
                     return b"".join(chunks)
-                more = size_bytes / _SLOWEST_BYTES_A_SECOND
+                more = size_bytes / SLOWEST_BYTES_A_SECOND
                 limit.reschedule(began_at + timeout_seconds + more)
     except TimeoutError:
         detail = f"the body was not here after {timeout_seconds:g} s: send it faster"

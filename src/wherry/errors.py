@@ -53,23 +53,13 @@ Expected answers are values (`Reported.LOST`); not in a caller's transaction, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
+
+from wherry.raised import Raised, in_brief
 
 
-def _as_it_was(kind: type[WherryError], args: tuple[Any, ...]) -> WherryError:
-    return kind.__new__(kind, *args)
-
-
-class WherryError(Exception):
+class WherryError(Raised):
     """The root of everything that Wherry raises."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travel between processes as it is, not made anew by `__init__` from its message.
-
-        A pool of processes ends when it cannot read what a call raised, or waits for it for ever.
-        """
-        return _as_it_was, (type(self), self.args), self.__dict__
 
 
 class ConfigError(WherryError):
@@ -230,7 +220,7 @@ class InvalidOption(InvalidTask):
         self, option: str, value: object, reason: str, *, index: int | None = None
     ) -> None:
         self.option, self.value, self.reason = option, value, reason
-        super().__init__(f"{option}={_short(value)}: {reason}", index=index)
+        super().__init__(f"{option}={in_brief(value)}: {reason}", index=index)
 
 
 class DecodeError(WherryError):
@@ -312,7 +302,7 @@ class KeyTaken(WherryError):
     def __init__(self, task_id: int, *, key: str, taken_by: int) -> None:
         self.task_id, self.key, self.taken_by = task_id, key, taken_by
         super().__init__(
-            f"task {task_id} cannot be requeued: its key {_short(key)} now names task {taken_by};"
+            f"task {task_id} cannot be requeued: its key {in_brief(key)} now names task {taken_by};"
             " requeue it with without_key=True to go on without the key"
         )
 
@@ -338,7 +328,7 @@ class NotFound(WherryError, LookupError):
 
     def __init__(self, task_id: int | None, *, key: str | None = None, named: str = "") -> None:
         self.task_id = task_id
-        task = f"task {task_id}" if key is None else f"a task with the key {_short(key)}"
+        task = f"task {task_id}" if key is None else f"a task with the key {in_brief(key)}"
         super().__init__(f"{named or task} is not in the database")
 
 
@@ -401,12 +391,3 @@ class ShuttingDown(Unavailable):
 
     def __init__(self) -> None:
         super().__init__("the server is shutting down: ask again")
-
-
-def _short(value: object) -> str:
-    """A bounded repr: an error about a huge value must not be huge itself."""
-    try:
-        text = str(value) if isinstance(value, datetime | timedelta) else repr(value)
-    except Exception:  # noqa: BLE001 - its own repr is broken; the error must still come out
-        text = f"<unprintable {type(value).__name__}>"
-    return text if len(text) <= 80 else f"{text[:60]}…{text[-15:]}"

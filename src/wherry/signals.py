@@ -10,19 +10,12 @@ Signal
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+
+from wherry.raised import Raised
 
 
-def _as_it_was(kind: type[Signal], args: tuple[Any, ...]) -> Signal:
-    return kind.__new__(kind, *args)
-
-
-class Signal(Exception):
+class Signal(Raised):
     """Raised by a handler to say how its attempt ended."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travel between processes as it is, not made anew by `__init__` from its reason."""
-        return _as_it_was, (type(self), self.args), self.__dict__
 
 
 class Fail(Signal):

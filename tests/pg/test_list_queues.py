@@ -64,3 +64,20 @@ def test_many_tasks_are_not_looked_at(session: Session, clock: Clock) -> None:
     told = {each.queue: each.ready for each in session.call(ListQueues())}
 
     assert told["b"] == 1_000_001
+
+
+def test_queues_that_the_sums_do_not_tell_apart_are_counted(session: Session) -> None:
+    """Of more than a thousand queues and types the others stand together in the sums."""
+    session.rows(
+        "insert into wherry.pair (queue, type) select 'q' || n, 't' from generate_series(1, 1000) n"
+    )
+    for queue in ("q1", "late", "later"):
+        session.enqueue(queue=queue)
+    session.call(PauseQueue("later", "me", "why"))
+    roll(session)
+
+    few = session.call(ListQueues(count_most=0))
+    many = session.call(ListQueues(count_most=0, count_most_untold=0))
+
+    assert [(each.queue, each.ready) for each in few] == [("late", 1), ("later", 1), ("q1", 1)]
+    assert [each.queue for each in many] == ["(other)", "later", "q1"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from wherry.commands.base import Answer, Command, Statement
 from wherry.commands.flow import CountStates
-from wherry.domain.flow import OTHER
+from wherry.domain.flow import OTHER, StateCount
 from wherry.domain.limits import LimitSeen, LimitsSeen, QueueLimits
 from wherry.domain.task import PausedType, QueueDepth, QueuePause, Resumed
 
@@ -40,24 +40,29 @@ class ListReadyOf(Command[list[str]]):
 class ListQueues(Command[list[QueueDepth]]):
     """Count what each queue holds: one by one, or by the sums where there are many tasks.
 
-    The sums are some seconds old; of delayed tasks that are due they tell no age.
+    The sums are some seconds old; of delayed tasks that are due they tell no age. They tell a
+    thousand queues and types apart: where tasks of others wait, more tasks are counted one by one.
+    Beyond those, others stand together as OTHER.
     """
 
     count_most: int = 100_000
+    count_most_untold: int = 1_000_000
 
     def answer(self) -> Answer[list[QueueDepth]]:
         [[rows]] = yield Statement("queues/guess_live", {})
         counted = rows <= self.count_most
+        states = None if counted else (yield from CountStates().answer())
+        if states is not None and rows <= self.count_most_untold:
+            counted = any(not count.queue and _waits(count) for count in states.counts)
         found = yield Statement("queues/list_queues", {"counted": counted})
         depths = [
             replace(QueueDepth(*row[:9]), limits=QueueLimits.of_row(row[9:])) for row in found
         ]
-        if counted:
+        if counted or states is None:
             return depths
-        states = yield from CountStates().answer()
         of_queues = {depth.queue: depth for depth in depths}
         for count in states.counts:
-            if not count.queued and not count.leased:
+            if not _waits(count):
                 continue
             queue = count.queue or OTHER
             so_far = of_queues.get(queue) or QueueDepth(queue, 0, 0, 0, 0, None)
@@ -70,6 +75,10 @@ class ListQueues(Command[list[QueueDepth]]):
                 oldest_due_seconds=states.oldest_due_seconds.get(queue),
             )
         return [of_queues[queue] for queue in sorted(of_queues)]
+
+
+def _waits(count: StateCount) -> bool:
+    return bool(count.queued or count.leased)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 import psycopg
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
 
 from tests.cli.conftest import Answer
 from tests.facts import wait_for
 from wherry import App
-from wherry.cli.top import _quits  # pyright: ignore[reportPrivateUsage]
+from wherry.cli.top import (
+    _quits,  # pyright: ignore[reportPrivateUsage]
+    _Screen,  # pyright: ignore[reportPrivateUsage]
+)
 from wherry.commands.maintenance import ParkTasks
 from wherry.commands.workers import BeatWorker
+from wherry.domain.top import Look
+from wherry.domain.worker import Directive, WorkerSeen
 
 Cli = Callable[..., Answer]
 Connect = Callable[..., psycopg.Connection[Any]]
+NOW = datetime.now(UTC)
 
 
 def test_one_look_tells_problems_queues_and_workers(cli: Cli, app: App) -> None:
@@ -119,3 +131,46 @@ def test_on_a_terminal_it_looks_again_until_q_is_pressed(
         os.close(ours)
     assert process.returncode == 0
     assert b"mail" in seen
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(40, 24), (80, 12), (120, 30), (200, 60)])
+def test_a_screen_has_room_for_problems_queues_and_workers(
+    columns: int, lines: int, app: App
+) -> None:
+    """However many there are of each: three thousand queues that wait must not hide the rest."""
+    app.enqueue_many([{"type": "t", "queue": f"q{n:02}-{'x' * n}"} for n in range(80)] * 1000)
+    look = Look(
+        1.0,
+        tuple(app.list_queues()),
+        tuple(
+            WorkerSeen(str(uuid4()), f"w{n}", "h", 1, ("z",), None, NOW, NOW, n < 5, Directive.NONE)
+            for n in range(30)
+        ),
+    )
+    screen = io.StringIO()
+    console = Console(width=columns, height=lines, file=screen, color_system=None)
+
+    console.print(_Screen(columns, lines).shown(None, look))
+
+    shown = screen.getvalue().splitlines()
+    text = "\n".join(shown)
+    assert len(shown) <= lines
+    assert all(cell_len(line) <= columns for line in shown)
+    assert "queue q00- holds 1,000" in text
+    assert "fell silent" in text or lines == 12
+    assert re.search(r"^q00- +1,000 ", text, re.MULTILINE)
+    assert re.search(r"^w0 +alive ", text, re.MULTILINE)
+    queues, workers = (len(re.findall(rf"^{name}\d", text, re.MULTILINE)) for name in "qw")
+    problems = len(re.findall(r"^queue q|^worker w\d", text, re.MULTILINE))
+    assert f"and {80 - queues:,} more queues" in text
+    assert f"and {30 - workers:,} more workers" in text
+    assert f"and {80 + 25 - problems:,} more\n" in text
+
+
+def test_one_look_tells_every_queue_and_worker(cli: Cli, app: App) -> None:
+    app.enqueue_many([{"type": "t", "queue": f"q{n:03}"} for n in range(300)])
+
+    shown = cli("top", "--once").out.splitlines()
+
+    assert sum(line.startswith("queue q") for line in shown) == 300
+    assert sum(bool(re.match(r"q\d{3} ", line)) for line in shown) == 300

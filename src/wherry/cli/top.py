@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,10 @@ import click
 from wherry.cli import values
 from wherry.cli.asked import Asked, with_database, with_json, with_verbosity
 from wherry.cli.opened import opened
-from wherry.cli.output import Output, is_terminal
+from wherry.cli.output import Column, Output, is_terminal
 from wherry.cli.text import plain
 from wherry.domain.durations import span
-from wherry.domain.top import Look, changes, problems_in
+from wherry.domain.top import Look, changes, problems_in, problems_of_each
 from wherry.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 
 _QUEUES = ("queue", "ready", "delayed", "parked", "leased", "oldest due", "change")
 _WORKERS = ("worker", "state", "slots", "memory", "version", "last beat", "queues")
+# On fewer columns than these only some are shown.
+_WIDE = 70
+_NARROW = {_QUEUES: (0, 1, 5, 6), _WORKERS: (0, 1, 5)}
+# Which hold texts; the others are short, and are never cut.
+_TEXTS = {_QUEUES: (0,), _WORKERS: (0, 6)}
 _LEAST_EVERY = timedelta(milliseconds=500)
 
 
@@ -57,7 +63,7 @@ def top(asked: Asked, /, every: timedelta, once: bool) -> None:
         if out.as_json:
             out.json(_fields(_look(app)))
         elif once or not (is_terminal() and sys.stdout.isatty()):
-            out.show(_shown(None, _look(app)))
+            _tell(out, _look(app))
         else:
             _watch(app, pause_seconds)
 
@@ -87,7 +93,8 @@ def _watch(app: App, pause_seconds: float) -> None:
     away: _Away | None = None
     with _keys() as pressed, Live(screen=True, auto_refresh=False) as live:
         while True:
-            live.update(_shown(before, look, away), refresh=True)
+            screen = _Screen(live.console.width, live.console.height)
+            live.update(screen.shown(before, look, away), refresh=True)
             if _quits(pressed, pause_seconds):
                 return
             try:
@@ -133,17 +140,25 @@ def _keys() -> Generator[Callable[[float], str], None, None]:
         termios.tcsetattr(terminal, termios.TCSADRAIN, saved)
 
 
-def _shown(before: Look | None, look: Look, away: _Away | None = None) -> Any:
-    from rich.console import Group
+def _tell(out: Output, look: Look) -> None:
+    """Write all of one look."""
     from rich.text import Text
 
-    problems = [Text(plain(said), style="bold red") for said in problems_in(look)]
-    if away is not None:
-        old = f"out of reach for {span(monotonic() - away.since)}, what stands here is as old"
-        problems.insert(0, Text(plain(f"{old}: {away.why}"), style="bold red"))
-    head = problems or [Text("nothing is wrong", style="green")]
+    problems = "\n".join(plain(said) for said in problems_in(look))
+    head = Text(problems, "bold red") if problems else Text("nothing is wrong", "green")
+    out.show(head)
+    for titles, rows in ((_QUEUES, _queue_rows(None, look)), (_WORKERS, _worker_rows(look))):
+        last = len(titles) - 1
+        out.line()
+        out.table(
+            [Column(title, n not in (0, last), 0 < n < last) for n, title in enumerate(titles)],
+            rows,
+        )
+
+
+def _queue_rows(before: Look | None, look: Look) -> list[tuple[str, ...]]:
     grown = changes(before, look)
-    queues = [
+    return [
         (
             depth.queue,
             *(f"{n:,}" for n in (depth.ready, depth.delayed, depth.parked, depth.leased)),
@@ -152,8 +167,11 @@ def _shown(before: Look | None, look: Look, away: _Away | None = None) -> Any:
         )
         for depth in sorted(look.queues, key=lambda depth: (-depth.ready, depth.queue))
     ]
+
+
+def _worker_rows(look: Look) -> list[tuple[str, ...]]:
     now = datetime.now(UTC)
-    workers = [
+    return [
         (
             worker.name,
             "alive" if worker.alive else "silent",
@@ -165,16 +183,85 @@ def _shown(before: Look | None, look: Look, away: _Away | None = None) -> Any:
         )
         for worker in look.workers
     ]
-    return Group(*head, Text(), _table(_QUEUES, queues), Text(), _table(_WORKERS, workers))
 
 
-def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
+class _Screen:
+    """One look on a terminal of so many columns and lines: a share of it for each of three lists.
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for number, title in enumerate(titles):
-        table.add_column(title, justify="right" if 0 < number < len(titles) - 1 else "left")
-    for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
-    return table
+    What has no room is counted. A list that needs less than its share leaves it to the others.
+    """
+
+    def __init__(self, columns: int, lines: int) -> None:
+        self._columns = columns
+        self._lines = lines
+
+    def shown(self, before: Look | None, look: Look, away: _Away | None = None) -> Any:
+        """Return what is to be seen."""
+        from rich.console import Group
+        from rich.text import Text
+
+        # Two empty lines, two of titles.
+        room = self._lines - 4
+        # In turns: three thousand queues that are behind must not hide that a worker fell silent.
+        turns = zip_longest(*problems_of_each(look))
+        problems = [said for turn in turns for said in turn if said is not None]
+        if away is not None:
+            old = f"out of reach for {span(monotonic() - away.since)}, what stands here is as old"
+            problems.insert(0, f"{old}: {away.why}")
+        head = self._problems(problems, room // 3) or [Text("nothing is wrong", style="green")]
+        room -= sum(self._height(text) for text in head)
+        queues, workers = _queue_rows(before, look), _worker_rows(look)
+        for_workers = min(len(workers), max(room // 3, room - len(queues)))
+        return Group(
+            *head,
+            Text(),
+            *self._table(_QUEUES, queues, room - for_workers, "queues"),
+            Text(),
+            *self._table(_WORKERS, workers, for_workers, "workers"),
+        )
+
+    def _height(self, text: Any) -> int:
+        return max(1, -(-text.cell_len // self._columns))
+
+    def _problems(self, problems: Sequence[str], room: int) -> list[Any]:
+        from rich.text import Text
+
+        told: list[Any] = []
+        for said in problems:
+            text = Text(plain(said), style="bold red", overflow="fold")
+            needed = self._height(text) + (len(told) + 1 < len(problems))
+            if told and sum(map(self._height, told)) + needed > room:
+                more = Text(f"and {len(problems) - len(told):,} more", style="bold red")
+                return [*told, more]
+            told.append(text)
+        return told
+
+    def _table(
+        self, titles: tuple[str, ...], rows: Sequence[tuple[str, ...]], room: int, what: str
+    ) -> Iterator[Any]:
+        from rich.table import Table
+        from rich.text import Text
+
+        last = len(titles) - 1
+        kept = range(len(titles)) if self._columns >= _WIDE else _NARROW[titles]
+        texts = [n for n in _TEXTS[titles] if n in kept]
+        fit = len(rows) if len(rows) <= room else max(0, room - 1)
+        taken = sum(
+            max(map(len, (titles[n], *(row[n] for row in rows[:fit])))) + 2
+            for n in kept
+            if n not in texts
+        )
+        for_texts = max(8, (self._columns - taken) // len(texts) - 2)
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        for n in kept:
+            table.add_column(
+                titles[n],
+                justify="right" if 0 < n < last else "left",
+                no_wrap=True,
+                max_width=for_texts if n in texts else None,
+            )
+        for row in rows[:fit]:
+            table.add_row(*(Text(plain(row[n]), overflow="ellipsis") for n in kept))
+        yield table
+        if fit < len(rows):
+            yield Text(f"and {len(rows) - fit:,} more {what}")

@@ -6,9 +6,11 @@ Pure: who looks, and how often, is the caller's business.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from wherry.domain.durations import span
+from wherry.domain.flow import OTHER
 from wherry.domain.task import PausedType, QueueDepth
 from wherry.domain.worker import Directive, WorkerSeen
 
@@ -27,13 +29,23 @@ class Look:
 
 
 def problems_in(look: Look) -> list[str]:
-    """Return what is wrong, one sentence each, what holds most tasks first."""
-    alive = [worker for worker in look.workers if worker.alive]
+    """Return what is wrong, one sentence each, of queues what holds most tasks first."""
+    of_queues, of_workers = problems_of_each(look)
+    return of_queues + of_workers
+
+
+def problems_of_each(look: Look) -> tuple[list[str], list[str]]:
+    """Return what is wrong with queues, what holds most tasks first, and with workers."""
+    served: set[str] | None = set()
+    for worker in look.workers:
+        if not worker.alive or served is None:
+            continue
+        served = None if worker.queues is None else served.union(worker.queues)
     found = sorted(
-        (said for depth in look.queues for said in _of_queue(depth, alive, look.paused_types)),
+        (said for depth in look.queues for said in _of_queue(depth, served, look.paused_types)),
         key=lambda s: -s[0],
     )
-    return [text for _, text in found] + list(_of_workers(look.workers))
+    return [text for _, text in found], list(_of_workers(look.workers))
 
 
 def changes(before: Look | None, now: Look) -> Mapping[str, float]:
@@ -52,15 +64,18 @@ def _live(depth: QueueDepth) -> int:
 
 
 def _of_queue(
-    depth: QueueDepth, alive: Sequence[WorkerSeen], paused_types: Sequence[PausedType]
+    depth: QueueDepth, served: AbstractSet[str] | None, paused_types: Sequence[PausedType]
 ) -> Iterator[tuple[int, str]]:
+    """`served` None: live workers serve every queue."""
     waiting = depth.ready + depth.parked
+    # Those that the sums do not tell apart: who serves them is not known here.
+    is_one = depth.queue != OTHER
     name = f"queue {depth.queue}"
     if depth.paused_at is not None:
         by = f" by {depth.paused_by}" if depth.paused_by else ""
         why = f": {depth.pause_reason}" if depth.pause_reason else ""
         yield waiting, f"{name} is paused{by}{why}"
-    elif waiting and not any(w.queues is None or depth.queue in w.queues for w in alive):
+    elif waiting and is_one and served is not None and depth.queue not in served:
         yield waiting, f"{name} holds {waiting:,} that wait, and no live worker serves it"
     elif (depth.oldest_due_seconds or 0.0) > _LATE_SECONDS:
         late = span(depth.oldest_due_seconds or 0.0)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import wherry
+from tests.server.dashboard.conftest import Browse
+from tests.server.dashboard.looked import looked
 from wherry.doctor.finding import Diagnosis, Finding, Verdict
 from wherry.domain.cron import Missed, Overlap
 from wherry.domain.flow import Histogram, Line, LinePoint, Lines, StateCount
@@ -221,3 +224,40 @@ def test_what_the_doctor_found_is_said_but_not_twice() -> None:
         ("Dead tasks", "dead"),
     ]
     assert said[1].seen == "12 tasks ended badly."
+
+
+def test_many_of_one_sort_hide_no_other() -> None:
+    late = [replace(MAIL, queue=f"q{n:03}", oldest_due_seconds=7200.0 - n) for n in range(300)]
+    held = [
+        replace(MAIL, queue=f"p{n}", paused_at=NOW - timedelta(days=9), oldest_due_seconds=None)
+        for n in range(5)
+    ]
+
+    said = found(*late, *held, workers=())
+
+    names = [trouble.name for trouble in said]
+    assert names[:4] == [*(f"q{n:03} is behind" for n in range(3)), "297 more queues are behind"]
+    assert "Nobody serves a queue" in names
+    assert "2 more queues are paused" in names
+    assert sum(trouble.things for trouble in said) == 300 + 5 + 1
+    assert next(trouble for trouble in said if trouble.things == 297).page == "queues"
+
+
+async def test_the_overview_counts_all_that_is_wrong(browse: Browse, app: wherry.App) -> None:
+    """Also what it has no room for."""
+    await app.aenqueue_many([{"type": "t", "queue": f"q{n}"} for n in range(20)])
+    for n in range(20):
+        await app.apause_queue(f"q{n}")
+        await app.apause_type(f"t{n}", queue=f"q{n}")
+    client = await browse()
+
+    page = looked((await client.get("")).text)
+
+    assert "20 warnings" in page.at("verdict").text
+    assert "17 more queues are paused" in page.at("troubles").text
+
+
+def test_the_last_of_a_sort_is_told_by_its_name() -> None:
+    late = [replace(MAIL, queue=f"q{n}", oldest_due_seconds=7200.0) for n in range(4)]
+
+    assert [trouble.name for trouble in found(*late)] == [f"q{n} is behind" for n in range(4)]

@@ -81,13 +81,13 @@ async def test_schedules_and_workers_are_turned_too(
 async def test_of_many_paused_types_those_with_most_tasks_are_shown(
     browse: Browse, app: wherry.App
 ) -> None:
-    for n in range(23):
+    for n in range(8):
         await app.apause_type(f"t{n:02}")
     client = await browse()
 
     page = looked((await client.get("queues")).text)
-    one = looked((await client.get("queues?q=t22")).text)
+    one = looked((await client.get("queues?q=t07")).text)
 
-    assert len(page.at("paused-types").find("tr")) == 1 + 20
+    assert len(page.at("paused-types").find("tr")) == 1 + 5
     assert "and 3 other types with fewer tasks" in page.at("paused-types").text
-    assert "t22" in one.at("paused-types").text
+    assert "t07" in one.at("paused-types").text

@@ -14,7 +14,7 @@ from typing import Final
 from wherry.doctor.finding import Verdict
 from wherry.doctor.schedules import judge_schedules
 from wherry.doctor.work import judge_lateness, judge_listeners, judge_pauses, judge_workers
-from wherry.domain.flow import Lines
+from wherry.domain.flow import OTHER, Lines
 from wherry.domain.schedule import ScheduleSeen
 from wherry.domain.task import QueueDepth
 from wherry.domain.type_pauses import where
@@ -39,11 +39,24 @@ _KINDS: Final = {Verdict.PROBLEM: "bad", Verdict.WARNING: "warn", Verdict.UNKNOW
 _GROWN_TASKS: Final = 60
 _GROWN_SHARE: Final = 0.1
 _GROWN_MINUTES: Final = 10
+# So many of one sort are told by name: three hundred queues that are behind must not hide the rest.
+_OF_ONE_SORT: Final = 3
+# The sorts of which there can be many, as one says it of several.
+_SORTS: Final = {
+    "behind": "queues are behind",
+    "paused": "queues are paused",
+    "growing": "queues are growing",
+    "type paused": "types are paused",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that is wrong: `kind` is bad, warn or unknown; `page` and `asked` lead there."""
+    """Something that is wrong: `kind` is bad, warn or unknown; `page` and `asked` lead there.
+
+    `sort` says of what there can be many; a trouble that stands for several has their number in
+    `things`.
+    """
 
     kind: str
     name: str
@@ -52,6 +65,8 @@ class Trouble:
     page: str
     asked: tuple[tuple[str, str], ...] = ()
     where: str = "Look"
+    sort: str = ""
+    things: int = 1
 
     @property
     def weight(self) -> int:
@@ -70,7 +85,10 @@ def troubles(
     now: datetime,
     pages: frozenset[str],
 ) -> list[Trouble]:
-    """Return what is wrong. A trouble leads to a page of *pages*, or else to its list."""
+    """Return what is wrong. A trouble leads to a page of *pages*, or else to its list.
+
+    Of one sort the first few are told, and how many there are besides.
+    """
     found = [
         *_of_queues(queues, now),
         *_of_workers(workers, queues),
@@ -90,7 +108,30 @@ def troubles(
             )
     found += _of_type_pauses(pauses, now)
     found += _of_round(round, pages)
-    return sorted(found, key=lambda trouble: trouble.weight)
+    return sorted(_gathered(found), key=lambda trouble: trouble.weight)
+
+
+def _gathered(found: Iterable[Trouble]) -> Iterable[Trouble]:
+    alike: dict[tuple[str, str], list[Trouble]] = {}
+    for n, trouble in enumerate(found):
+        key = (trouble.sort, trouble.kind) if trouble.sort else ("", str(n))
+        alike.setdefault(key, []).append(trouble)
+    for same in alike.values():
+        # Nothing is shorter for one that is left.
+        shown = _OF_ONE_SORT if len(same) > _OF_ONE_SORT + 1 else len(same)
+        yield from same[:shown]
+        more = len(same) - shown
+        if more:
+            yield Trouble(
+                same[0].kind,
+                f"{number(more)} more {_SORTS[same[0].sort]}",
+                "The list has them all, what is wrong first.",
+                "",
+                "queues",
+                (),
+                "See queues",
+                things=more,
+            )
 
 
 def _of_queues(queues: Iterable[QueueDepth], now: datetime) -> Iterable[Trouble]:
@@ -114,6 +155,7 @@ def _of_queues(queues: Iterable[QueueDepth], now: datetime) -> Iterable[Trouble]
             "queue",
             (("name", queue.queue),),
             "Open queue",
+            sort="behind",
         )
     for queue in queues:
         if queue.paused_at is None or not queue.ready:
@@ -132,6 +174,7 @@ def _of_queues(queues: Iterable[QueueDepth], now: datetime) -> Iterable[Trouble]
             "queue",
             (("name", queue.queue),),
             "Open queue",
+            sort="paused",
         )
 
 
@@ -152,11 +195,16 @@ def _of_type_pauses(pauses: TypePauses, now: datetime) -> Iterable[Trouble]:
             "queues" if is_everywhere else "queue",
             () if pause.queue is None else (("name", pause.queue),),
             "See queues" if is_everywhere else "Open queue",
+            sort="type paused",
         )
 
 
 def _of_workers(workers: Sequence[WorkerSeen], queues: Sequence[QueueDepth]) -> Iterable[Trouble]:
-    ready = [queue.queue for queue in queues if queue.ready and queue.paused_at is None]
+    ready = [
+        queue.queue
+        for queue in queues
+        if queue.ready and queue.paused_at is None and queue.queue != OTHER
+    ]
     there = judge_workers(workers, ready)
     name = "Nobody serves a queue" if there.verdict is Verdict.PROBLEM else "Workers are gone"
     for judged, named in ((there, name), (judge_listeners(workers), "Listener down")):
@@ -222,6 +270,7 @@ def _growing(lines: Lines, queues: dict[str, QueueDepth]) -> Iterable[Trouble]:
             "queue",
             (("name", name),),
             "Open queue",
+            sort="growing",
         )
 
 

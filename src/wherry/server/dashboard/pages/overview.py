@@ -59,7 +59,11 @@ async def show_overview(visit: Visit) -> Shown:
     rows = rows_of(queues, pauses)
     values = {
         "troubles": found[:_MOST_TROUBLES],
-        "more_troubles": max(0, len(found) - _MOST_TROUBLES),
+        "more_troubles": sum(trouble.things for trouble in found[_MOST_TROUBLES:]),
+        **{
+            kind: sum(trouble.things for trouble in found if trouble.kind == kind)
+            for kind in ("bad", "warn")
+        },
         "round": round,
         "may_ask_doctor": visit.may(Right.READ),
         "counts": _counts(states, queues_ready=sum(queue.ready for queue in queues)),

@@ -24,7 +24,8 @@ from wherry.server.dashboard.words import plural
 LATE_SECONDS, TOO_LATE_SECONDS = 300.0, 3600.0
 LINES_FOR: Final = timedelta(hours=1)
 LINE_POINTS: Final = 60
-_PAUSES_SHOWN: Final = 20
+# More would keep the queues themselves from a phone.
+_PAUSES_SHOWN: Final = 5
 _REASON: Final = Field(
     "reason", "Reason", hint="Kept in the audit, and shown to everybody while it lasts."
 )

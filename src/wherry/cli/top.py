@@ -30,15 +30,17 @@ from wherry.domain.top import Look, changes, problems_in, problems_of_each
 from wherry.errors import Unavailable
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from wherry.app.app import App
 
 _QUEUES = ("queue", "ready", "delayed", "parked", "leased", "oldest due", "change")
 _WORKERS = ("worker", "state", "slots", "memory", "version", "last beat", "queues")
 # On fewer columns than these only some are shown.
 _WIDE = 70
-_NARROW = {_QUEUES: (0, 1, 5, 6), _WORKERS: (0, 1, 5)}
+_NARROW: dict[tuple[str, ...], tuple[int, ...]] = {_QUEUES: (0, 1, 5, 6), _WORKERS: (0, 1, 5)}
 # Which hold texts; the others are short, and are never cut.
-_TEXTS = {_QUEUES: (0,), _WORKERS: (0, 6)}
+_TEXTS: dict[tuple[str, ...], tuple[int, ...]] = {_QUEUES: (0,), _WORKERS: (0, 6)}
 _LEAST_EVERY = timedelta(milliseconds=500)
 
 
@@ -220,13 +222,13 @@ class _Screen:
             *self._table(_WORKERS, workers, for_workers, "workers"),
         )
 
-    def _height(self, text: Any) -> int:
+    def _height(self, text: Text) -> int:
         return max(1, -(-text.cell_len // self._columns))
 
-    def _problems(self, problems: Sequence[str], room: int) -> list[Any]:
+    def _problems(self, problems: Sequence[str], room: int) -> list[Text]:
         from rich.text import Text
 
-        told: list[Any] = []
+        told: list[Text] = []
         for said in problems:
             text = Text(plain(said), style="bold red", overflow="fold")
             needed = self._height(text) + (len(told) + 1 < len(problems))
